@@ -1,12 +1,16 @@
 """The boxes of a data set, for evaluation only. Training code does not import this module (a test holds it to that)."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tag2box.boxes import Boxes
+from tag2box.errors import InputError
+
+_ROUNDING = 2.0
+"""Pixels by which a box may stick out: annotation tools round, and some count from 0 where VOC counts from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,10 @@ class GroundTruth:
     """COCO's flag [N]: one box around many."""
     sizes: NDArray[np.int64] | None = None
     """Width and height of each image [len(ids), 2] where the annotation tells them."""
+    image_numbers: dict[int, str] | None = None
+    """COCO: the file's own image numbers, which detection files use, to ids."""
+    category_numbers: dict[int, int] | None = None
+    """COCO: the file's own category numbers to indices into `classes`."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -35,6 +43,7 @@ class GroundTruth:
     def subset(self, ids: Iterable[str]) -> "GroundTruth":
         """The objects of some images; the order of images stays that of the data set."""
         wanted = set(ids)
+        numbers = self.image_numbers
         keep = np.array([i in wanted for i in self.ids], dtype=bool)  # [images]
         renumber = np.cumsum(keep) - 1
         objects = keep[self.images]
@@ -47,4 +56,22 @@ class GroundTruth:
             difficult=self.difficult[objects],
             crowd=self.crowd[objects],
             sizes=None if self.sizes is None else self.sizes[keep],
+            image_numbers=None if numbers is None else {n: i for n, i in numbers.items() if i in wanted},
         )
+
+
+def require_inside(boxes: Boxes, sizes: NDArray[np.int64], where: Callable[[int], str]) -> None:
+    """Each box [N, 4] has to lie in its image, of size [N, 2], corners in order; `where` names the source of a row.
+
+    A size with a zero is one that the annotation does not tell. Boxes stay unclipped: the devkit scores them so.
+    """
+    known = sizes.min(axis=1) > 0  # [N]
+    limits = np.where(known[:, None], sizes + _ROUNDING, np.inf)  # [N, 2]
+    inside = (boxes[:, :2] >= -_ROUNDING).all(axis=1) & (boxes[:, 2:] <= limits).all(axis=1)
+    wrong = np.flatnonzero(~(inside & (boxes[:, :2] <= boxes[:, 2:]).all(axis=1)))  # so written, NaN is wrong as well
+    if len(wrong):
+        row = int(wrong[0])
+        box = ", ".join(f"{value:g}" for value in boxes[row])
+        image = f"an image of {sizes[row, 0]} × {sizes[row, 1]}" if known[row] else "the image"
+        more = f" (and {len(wrong) - 1} more like it)" if len(wrong) > 1 else ""
+        raise InputError(f"{where(row)}: expected a box inside {image}, found (x0, y0, x1, y1) = ({box}){more}")

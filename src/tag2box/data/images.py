@@ -1,0 +1,154 @@
+"""Pictures as people have them: any mode, any orientation, some of them broken."""
+
+import os
+import sys
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
+
+from tag2box.errors import InputError
+
+MAX_SIDE = 32767
+"""Proposals are stored as int16."""
+
+_PATIENCE_S = 2.0
+_TURNED = (5, 6, 7, 8)  # EXIF orientations that swap width and height
+
+Size = tuple[int, int]
+T = TypeVar("T")
+
+
+def read_image(path: Path | str) -> NDArray[np.uint8]:
+    """A picture as it is seen, RGB [H, W, 3]: EXIF orientation applied, the first frame of an animation."""
+    try:
+        with Image.open(path) as image:
+            _require_sides(image.size)
+            return np.array(_to_rgb(ImageOps.exif_transpose(image)))
+    except Exception as error:
+        raise InputError(f"cannot read the picture {path}: {_reason(path, error)}") from error
+
+
+def image_size(path: Path | str) -> Size:
+    """Width and height as `read_image` has them, from the header where the format allows."""
+    found = _examine(path, decode=False)
+    if isinstance(found, str):
+        raise InputError(f"cannot read the picture {path}: {found}")
+    return found
+
+
+def check_images(paths: Sequence[Path]) -> list[tuple[Path, str]]:
+    """Every broken picture among the paths, with what is wrong with it."""
+    return [(path, found) for path, found in zip(paths, survey(paths), strict=True) if isinstance(found, str)]
+
+
+def survey(paths: Sequence[Path], *, decode: bool = True) -> list[Size | str]:
+    """For each picture its size as seen or, where it is broken, the reason. Without `decode` only headers are read.
+
+    Pillow lets go of the interpreter lock while it decodes, so threads are enough.
+    """
+    with warnings.catch_warnings(), ThreadPoolExecutor(os.cpu_count()) as pool:
+        warnings.simplefilter("ignore")  # what Pillow warns of is either named by us as broken or harmless
+        found = pool.map(lambda path: _examine(path, decode=decode), paths)
+        return list(_with_progress(found, len(paths), "Checking images"))
+
+
+def _examine(path: Path | str, *, decode: bool) -> Size | str:
+    try:
+        with Image.open(path) as image:
+            _require_sides(image.size)
+            size = _upright_size(image)
+            if decode:
+                _try_decoding(image)
+            return size
+    except Exception as error:  # Pillow's decoders raise whatever the bytes lead them to; none of it is a whole picture
+        return _reason(path, error)
+
+
+def _try_decoding(image: Image.Image) -> None:
+    """Decode to the last byte. A JPEG at an eighth of its size is still read to the end, with less arithmetic."""
+    if image.format in ("JPEG", "MPO"):
+        image.draft(None, (1, 1))
+        image.load()
+    else:
+        _to_rgb(image)
+
+
+def _upright_size(image: Image.Image) -> Size:
+    if image.getexif().get(ExifTags.Base.Orientation) not in _TURNED:
+        return image.size
+    if image.format == "TIFF":  # Pillow turns these while loading, and some versions swap the size already on opening
+        image.load()
+        return image.size
+    return image.size[1], image.size[0]
+
+
+def _require_sides(size: Size) -> None:
+    if max(size) > MAX_SIDE:
+        raise InputError(f"{size[0]} × {size[1]} pixels, more than {MAX_SIDE} a side")
+
+
+def _to_rgb(image: Image.Image) -> Image.Image:
+    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
+        return Image.fromarray(_deep_grey_to_bytes(np.asarray(image))).convert("RGB")
+    if image.has_transparency_data:
+        # On white, as paper and web pages show it: the colours hidden under transparency are arbitrary, often black.
+        rgba = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba).convert("RGB")
+    return image.convert("RGB")
+
+
+def _deep_grey_to_bytes(grey: NDArray[np.generic]) -> NDArray[np.uint8]:
+    """Grey of more than 8 bits → uint8, where Pillow's own conversion would clip everything above 255 to white.
+
+    Integers up to 65535 are 16-bit pictures: the high byte counts, as Pillow has it for 16-bit colour. Floats and
+    larger integers have no agreed range: the lowest finite value becomes black, the highest white.
+    """
+    values = grey.astype(np.float64)
+    finite = values[np.isfinite(values)]
+    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
+    if np.issubdtype(grey.dtype, np.integer) and low >= 0 and high <= 65535:
+        return (values // 256).astype(np.uint8)
+    scaled = (np.nan_to_num(values, nan=low, posinf=high, neginf=low) - low) / ((high - low) or 1.0)
+    return np.round(scaled * 255).astype(np.uint8)
+
+
+def _reason(path: Path | str, error: Exception) -> str:
+    """What is wrong with a picture, in a few words."""
+    match error:
+        case UnidentifiedImageError():
+            return "not an image" if Path(path).stat().st_size else "empty file"
+        case Image.DecompressionBombError():
+            return "decompression bomb: more pixels than Pillow takes for safe"
+        case InputError():
+            return str(error)
+        case OSError(strerror=str(words)):
+            return words.lower()
+    return str(error).lower() or type(error).__name__
+
+
+def _with_progress(items: Iterable[T], total: int, text: str) -> Iterator[T]:
+    """Pass items on; once that takes long and a person is watching, with a bar on stderr."""
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.console import Console  # here, since most calls need no bar
+    from rich.progress import Progress
+
+    progress = Progress(console=Console(stderr=True), transient=True)
+    task = progress.add_task(text, total=total)
+    began = time.monotonic()
+    try:
+        for item in items:
+            progress.advance(task)
+            if time.monotonic() - began > _PATIENCE_S:
+                progress.start()  # does nothing when already started
+            yield item
+    finally:
+        progress.stop()
