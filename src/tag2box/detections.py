@@ -1,7 +1,7 @@
 """One result type for everything that finds objects."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from tag2box.boxes import Boxes
 
 @dataclass(frozen=True, slots=True)
 class Detections:
-    """Boxes found in a set of images, as flat arrays over detections. Checked when made, so that nobody need check again."""
+    """Boxes found in a set of images, as flat arrays over detections. Checked when made, so nobody need check again."""
 
     classes: tuple[str, ...]
     ids: tuple[str, ...]
@@ -36,11 +36,44 @@ class Detections:
         _require_index("labels", self.labels, self.classes)
         if not np.isfinite(self.scores).all() or not np.isfinite(self.boxes).all():
             raise ValueError("scores and boxes: expected finite numbers, found NaN or infinity")
+        if (self.boxes[:, 2:] < self.boxes[:, :2]).any():
+            raise ValueError("boxes: expected x0 ≤ x1 and y0 ≤ y1, found a negative width or height")
 
     def __len__(self) -> int:
         return len(self.scores)
+
+    def take(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> "Detections":
+        """Some of the detections, by index (also to reorder them) or by mask. Classes and ids stay."""
+        return replace(
+            self,
+            images=self.images[which],
+            labels=self.labels[which],
+            scores=self.scores[which],
+            boxes=self.boxes[which],
+        )
+
+    def numbered_as(self, classes: Sequence[str], ids: Sequence[str]) -> "Detections":
+        """The same detections, with classes and images counted in another order; each that occurs must be there."""
+        if tuple(classes) == self.classes and tuple(ids) == self.ids:
+            return self
+        return replace(
+            self,
+            classes=tuple(classes),
+            ids=tuple(ids),
+            images=_renumber("image", self.images, self.ids, ids),
+            labels=_renumber("class", self.labels, self.classes, classes),
+        )
 
 
 def _require_index(name: str, index: NDArray[np.int64], into: Sequence[str]) -> None:
     if len(index) and not (index.min() >= 0 and index.max() < len(into)):
         raise ValueError(f"{name}: expected indices below {len(into)}, found {index.min()} to {index.max()}")
+
+
+def _renumber(kind: str, index: NDArray[np.int64], old: Sequence[str], new: Sequence[str]) -> NDArray[np.int64]:
+    place = {name: i for i, name in enumerate(new)}
+    table = np.array([place.get(name, -1) for name in old], dtype=np.int64)
+    renumbered = table[index]
+    if (renumbered < 0).any():
+        raise ValueError(f"expected detections of known {kind} names only, found '{old[index[renumbered.argmin()]]}'")
+    return renumbered
