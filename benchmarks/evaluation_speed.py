@@ -33,10 +33,10 @@ import numpy as np
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
+from tag2box.commands.evaluate import evaluate_file
 from tag2box.data import GroundTruth, open_ground_truth
 from tag2box.detections import Detections
 from tag2box.evaluation.coco_ap import _dataset, _results
-from tag2box.evaluation.command import evaluate_file
 from tag2box.evaluation.corloc import corloc
 from tag2box.evaluation.read import read_detections
 from tag2box.evaluation.voc_ap import average_precision_11_points, precision_recall

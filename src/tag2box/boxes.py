@@ -1,7 +1,7 @@
 """Boxes as rows (x0, y0, x1, y1): 0-based pixels, half-open, so a width is x1 − x0.
 
-One convention everywhere. A VOC box (xmin, ymin, xmax, ymax), 1-based and inclusive, is (xmin − 1, ymin − 1, xmax, ymax) here,
-and the plain IoU below then equals the devkit's, which counts inclusive pixels.
+One convention everywhere. A VOC box (xmin, ymin, xmax, ymax), 1-based and inclusive, is (xmin − 1, ymin − 1, xmax,
+ymax) here, and the plain IoU below then equals the devkit's, which counts inclusive pixels.
 """
 
 import numpy as np
@@ -12,14 +12,14 @@ Boxes = NDArray[np.float64]
 
 def area(boxes: Boxes) -> NDArray[np.float64]:
     """Areas of boxes [N, 4] → [N]."""
-    return (boxes[..., 2] - boxes[..., 0]) * (boxes[..., 3] - boxes[..., 1])
+    return np.asarray((boxes[..., 2] - boxes[..., 0]) * (boxes[..., 3] - boxes[..., 1]))
 
 
 def intersection(a: Boxes, b: Boxes) -> NDArray[np.float64]:
     """Shared area of each pair of rows, broadcast over leading dimensions: [..., 4] and [..., 4] → [...]."""
     width = np.minimum(a[..., 2], b[..., 2]) - np.maximum(a[..., 0], b[..., 0])
     height = np.minimum(a[..., 3], b[..., 3]) - np.maximum(a[..., 1], b[..., 1])
-    return np.maximum(width, 0) * np.maximum(height, 0)
+    return np.asarray(np.maximum(width, 0) * np.maximum(height, 0))
 
 
 def iou(a: Boxes, b: Boxes) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from tag2box.data import demo, demo_picture, open_dataset, open_ground_truth
-from tag2box.data.demo import contact_sheet, draw_demo
+from tag2box.data.demo import draw_demo
 from tag2box.data.demo_drawing import render
 from tag2box.data.demo_patterns import PALETTE, Drawing, Paints
 from tag2box.data.demo_picture import (
@@ -262,20 +262,3 @@ def test_there_is_a_colour_for_every_ground() -> None:
     rng = generator(0)
     for ground in np.stack(np.meshgrid(*[range(0, 256, 51)] * 3), axis=-1).reshape(-1, 3).tolist():
         _paints_against(rng, tuple(ground))
-
-
-# ---- the contact sheet
-
-
-@pytest.mark.parametrize("ending", ["png", "jpg"])
-def test_contact_sheet(devkit: Path, tmp_path: Path, ending: str) -> None:
-    contact_sheet(devkit, tmp_path / f"with.{ending}", rows=2, columns=4)
-    contact_sheet(devkit, tmp_path / f"without.{ending}", rows=2, columns=4, boxes=False)
-    with Image.open(tmp_path / f"with.{ending}") as boxed, Image.open(tmp_path / f"without.{ending}") as plain:
-        assert boxed.size == plain.size
-        assert not np.array_equal(np.asarray(boxed), np.asarray(plain))
-
-
-def test_contact_sheet_of_a_split_smaller_than_the_sheet(devkit: Path, tmp_path: Path) -> None:
-    contact_sheet(devkit, tmp_path / "sheet.png", split="test")
-    assert (tmp_path / "sheet.png").stat().st_size > 10_000

@@ -199,9 +199,9 @@ def test_the_bar_is_for_people_who_wait(tmp_path, save_picture, monkeypatch, cap
     check_images(paths)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    monkeypatch.setattr("tag2box.data.images._PATIENCE_S", -1)
+    monkeypatch.setattr("tag2box.progress.PATIENCE_S", -1)
     assert check_images(paths) == []
-    assert "Checking images" in capsys.readouterr().err
+    assert "checking images" in capsys.readouterr().err
 
 
 def test_a_large_but_honest_picture_is_fine(tmp_path, save_picture, monkeypatch):

@@ -12,7 +12,7 @@ import tag2box
 from tag2box.data import GroundTruth, open_dataset, open_ground_truth
 
 BOX = (13, 17, 71, 73)
-MAY_SEE_BOXES = ("data/", "evaluation/", "proposals/", "cli.py")
+MAY_SEE_BOXES = ("data/", "evaluation/", "commands/", "report/")
 NAMES_OF_BOXES = {"ground_truth", "open_ground_truth", "GroundTruth", "voc_boxes", "coco_json"}
 
 

@@ -2,7 +2,7 @@
 
 from tag2box.data.ground_truth import GroundTruth
 from tag2box.data.images import read_image
-from tag2box.data.opening import open_dataset, open_ground_truth
+from tag2box.data.opening import folder_of, open_dataset, open_ground_truth
 from tag2box.data.records import Dataset, TaggedImage
 
-__all__ = ["Dataset", "GroundTruth", "TaggedImage", "open_dataset", "open_ground_truth", "read_image"]
+__all__ = ["Dataset", "GroundTruth", "TaggedImage", "folder_of", "open_dataset", "open_ground_truth", "read_image"]

@@ -79,7 +79,7 @@ class CocoFile:
             Entry(id, paths[number], in_class_order(tags[number], content.classes))
             for number, id in content.ids.items()
         )
-        return Listing(content.classes, tuple(entries))
+        return Listing(content.classes, tuple(entries), split=_split_name(self.where))
 
     def ground_truth(self, split: str | None) -> GroundTruth:
         """Every annotated object, by image in the order of `listing`."""

@@ -19,12 +19,9 @@ import numpy as np
 import PIL
 from PIL import Image
 
-from tag2box.data.demo_contact import contact_sheet
 from tag2box.data.demo_picture import Picture, draw_picture
 from tag2box.data.demo_things import CLASSES
 from tag2box.errors import InputError
-
-__all__ = ["contact_sheet", "draw_demo"]
 
 YEAR = "VOC2007"
 STAMP = "drawn.json"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tag2box.data.files import entries, find_images, is_image_name, same_form, subfolders, unreadable
 from tag2box.data.listing import Entry, Listing, in_class_order, make_ids
+from tag2box.data.records import WHOLE
 from tag2box.data.splits import choose_split
 from tag2box.errors import InputError, did_you_mean, name_some
 
@@ -23,14 +24,15 @@ class ClassFolders:
     def listing(self, split: str | None) -> Listing:
         """Pictures and tags, by id. The classes are those of all splits, so that numbers agree between them."""
         splits = self._splits(split)
-        root = splits[choose_split(split, list(splits), self.where)] if splits else self.where
+        split = choose_split(split, list(splits), self.where) if splits else WHOLE
+        root = splits.get(split, self.where)
         classes = sorted({_class_of(path, folder) for folder in splits.values() or [root] for path in _tagged(folder)})
         if not classes:
             raise InputError(
                 f"{self.where}: expected a folder per class with pictures inside, tags.csv, metadata.jsonl, a VOC "
                 f"devkit or COCO annotations, found {_inventory(self.where)}"
             )
-        return Listing(tuple(classes), tuple(_entries(root, classes)), tuple(_notes(root)))
+        return Listing(tuple(classes), tuple(_entries(root, classes)), tuple(_notes(root)), split)
 
     def ground_truth(self, split: str | None) -> None:
         """Nothing: folders know no boxes."""

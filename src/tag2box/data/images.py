@@ -1,28 +1,24 @@
 """Pictures as people have them: any mode, any orientation, some of them broken."""
 
 import os
-import sys
-import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from tag2box.errors import InputError
+from tag2box.progress import progress
 
 MAX_SIDE = 32767
 """Proposals are stored as int16."""
 
-_PATIENCE_S = 2.0
 _TURNED = (5, 6, 7, 8)  # EXIF orientations that swap width and height
 
 Size = tuple[int, int]
-T = TypeVar("T")
 
 
 def read_image(path: Path | str) -> NDArray[np.uint8]:
@@ -55,8 +51,12 @@ def survey(paths: Sequence[Path], *, decode: bool = True) -> list[Size | str]:
     """
     with warnings.catch_warnings(), ThreadPoolExecutor(os.cpu_count()) as pool:
         warnings.simplefilter("ignore")  # what Pillow warns of is either named by us as broken or harmless
-        found = pool.map(lambda path: _examine(path, decode=decode), paths)
-        return list(_with_progress(found, len(paths), "Checking images"))
+        found = []
+        with progress("checking images", len(paths)) as count_one:
+            for size in pool.map(lambda path: _examine(path, decode=decode), paths):
+                found.append(size)
+                count_one()
+        return found
 
 
 def _examine(path: Path | str, *, decode: bool) -> Size | str:
@@ -131,24 +131,3 @@ def _reason(path: Path | str, error: Exception) -> str:
         case OSError(strerror=str(words)):
             return words.lower()
     return str(error).lower() or type(error).__name__
-
-
-def _with_progress(items: Iterable[T], total: int, text: str) -> Iterator[T]:
-    """Pass items on; once that takes long and a person is watching, with a bar on stderr."""
-    if not sys.stderr.isatty():
-        yield from items
-        return
-    from rich.console import Console  # here, since most calls need no bar
-    from rich.progress import Progress
-
-    progress = Progress(console=Console(stderr=True), transient=True)
-    task = progress.add_task(text, total=total)
-    began = time.monotonic()
-    try:
-        for item in items:
-            progress.advance(task)
-            if time.monotonic() - began > _PATIENCE_S:
-                progress.start()  # does nothing when already started
-            yield item
-    finally:
-        progress.stop()

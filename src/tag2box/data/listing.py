@@ -8,6 +8,7 @@ from typing import Protocol
 
 from tag2box.data.files import same_form
 from tag2box.data.ground_truth import GroundTruth
+from tag2box.data.records import WHOLE
 from tag2box.errors import InputError
 
 
@@ -29,6 +30,7 @@ class Listing:
     classes: tuple[str, ...]
     entries: tuple[Entry, ...]
     notes: tuple[str, ...] = ()
+    split: str = WHOLE
 
 
 class Source(Protocol):

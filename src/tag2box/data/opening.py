@@ -12,7 +12,7 @@ from tag2box.data.ground_truth import GroundTruth
 from tag2box.data.images import Size, survey
 from tag2box.data.listing import Entry, Source
 from tag2box.data.records import Dataset, TaggedImage
-from tag2box.data.splits import in_validation
+from tag2box.data.splits import in_validation, require_fraction
 from tag2box.data.tags import find_tag_file
 from tag2box.data.voc import find_devkit
 from tag2box.errors import InputError
@@ -53,7 +53,13 @@ def open_dataset(
         for entry, size in zip(entries, sizes, strict=True)
         if not isinstance(size, str)
     )
-    return Dataset(listing.classes, tuple(records))
+    return Dataset(listing.classes, tuple(records), listing.split)
+
+
+def folder_of(path: Path | str) -> Path:
+    """The folder a data set lives in, by whichever of its names it was called; what is made of it is kept there."""
+    where = _recognise(path, None).where
+    return where if where.is_dir() else where.parent
 
 
 def open_ground_truth(
@@ -87,10 +93,9 @@ def _require_tagged(where: Path, entries: Sequence[Entry]) -> None:
 def _take_subset(entries: Sequence[Entry], fraction: float | None, subset: str | None, seed: int) -> Sequence[Entry]:
     if fraction is None and subset is None:
         return entries
-    if fraction is None or not 0 < fraction < 1 or subset not in ("train", "val"):
-        raise InputError(
-            f"expected a validation fraction between 0 and 1 and the subset train or val, found {fraction} and {subset}"
-        )
+    if fraction is None or subset not in ("train", "val"):
+        raise InputError(f"expected a validation fraction and the subset train or val, found {fraction} and {subset}")
+    require_fraction(fraction)
     chosen = [entry for entry in entries if in_validation(entry.id, fraction, seed) == (subset == "val")]
     if not chosen:
         raise InputError(f"expected images in '{subset}', found none: {fraction} of {len(entries)} leaves it empty")

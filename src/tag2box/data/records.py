@@ -7,6 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+WHOLE = "all"
+"""The name of the split of a data set that has none."""
+
 
 @dataclass(frozen=True, slots=True)
 class TaggedImage:
@@ -27,6 +30,8 @@ class Dataset:
 
     classes: tuple[str, ...]
     images: tuple[TaggedImage, ...]
+    split: str = WHOLE
+    """The name of the part that was opened."""
 
     def __len__(self) -> int:
         return len(self.images)

@@ -28,6 +28,12 @@ def choose_split(asked: str | None, available: Sequence[str], where: Path) -> st
     return available[0]
 
 
+def require_fraction(fraction: float) -> None:
+    """Refuse a share that leaves nothing on one side."""
+    if not 0 < fraction < 1:
+        raise InputError(f"expected a validation fraction between 0 and 1, found {fraction}")
+
+
 def in_validation(id: str, fraction: float, seed: int) -> bool:
     """Whether an image is held out for validation.
 

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from tag2box.data.files import find_images, missing_images, require_exists, same_form
 from tag2box.data.listing import Entry, Listing, in_class_order, make_ids
+from tag2box.data.records import WHOLE
 from tag2box.data.splits import choose_split
 from tag2box.data.tag_rows import Row, read_rows
 from tag2box.errors import InputError, name_some
@@ -46,7 +47,8 @@ class TagFile:
         ]
         unnamed = len(pictures) - len(rows_of)
         note = f"ignored {unnamed} pictures in {self.images} that {self.where.name} does not name"
-        return Listing(tuple(classes), tuple(sorted(entries, key=lambda entry: entry.id)), (note,) if unnamed else ())
+        entries.sort(key=lambda entry: entry.id)
+        return Listing(tuple(classes), tuple(entries), (note,) if unnamed else (), split or WHOLE)
 
     def ground_truth(self, split: str | None) -> None:
         """Nothing: tag files know no boxes."""

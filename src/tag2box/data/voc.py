@@ -47,7 +47,7 @@ class Devkit:
         paths = self._find_pictures(split)
         tags = self._tags(split)
         found = (Entry(id, paths[id], in_class_order(tags[id], self._classes)) for id in self._lists.ids[split])
-        return Listing(self._classes, tuple(found))
+        return Listing(self._classes, tuple(found), split=split)
 
     def ground_truth(self, split: str | None) -> GroundTruth | None:
         """Every object of a split, or nothing where the devkit comes without annotations (as test sets do)."""

@@ -1,0 +1,1 @@
+"""Where objects could be: selective search, and the file that keeps its boxes."""

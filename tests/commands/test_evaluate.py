@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from tag2box.commands.evaluate import evaluate_file
 from tag2box.errors import InputError
-from tag2box.evaluation.command import evaluate_file
 
 OBJECT = """<object><name>{name}</name><difficult>{difficult}</difficult>
 <bndbox><xmin>{0}</xmin><ymin>{1}</ymin><xmax>{2}</xmax><ymax>{3}</ymax></bndbox></object>"""

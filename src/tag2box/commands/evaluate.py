@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 
 from tag2box.data import open_ground_truth
 from tag2box.data.ground_truth import GroundTruth
+from tag2box.data.splits import in_validation, require_fraction
+from tag2box.detections import Detections
 from tag2box.errors import InputError
 from tag2box.evaluation.plots import plot_pr_curves
 from tag2box.evaluation.read import read_detections
@@ -25,14 +28,21 @@ def evaluate_file(
     json_out: Path | None = None,
     pr_curve: Path | None = None,
     images: Path | None = None,
+    val_fraction: float | None = None,
+    seed: int = 0,
 ) -> None:
-    """Print the table of scores; where asked, write them as JSON and draw the curves. The pictures are not needed."""
+    """Print the table of scores; where asked, write them as JSON and draw the curves. The pictures are not needed.
+
+    With `val_fraction` only the images count that a split by that fraction and seed holds out.
+    """
     require_metrics(metrics)
     for out in (json_out, pr_curve):
         if out is not None:
             require_writable(out)
     truth = _open_truth(data, split, images)
     found = read_detections(detections, truth)
+    if val_fraction is not None:
+        truth, found = _held_out(truth, found, val_fraction, seed)
     scores = evaluate(truth, found, metrics)
     if json_out is not None:
         write_atomically(json_out, as_json(scores))
@@ -45,6 +55,13 @@ def evaluate_file(
     console.print(scores_table(scores))
     if "coco" in scores:
         console.print(coco_table(scores["coco"]))
+
+
+def _held_out(truth: GroundTruth, found: Detections, fraction: float, seed: int) -> tuple[GroundTruth, Detections]:
+    require_fraction(fraction)
+    held_out = np.array([in_validation(id, fraction, seed) for id in truth.ids])
+    truth = truth.subset(id for id, kept in zip(truth.ids, held_out, strict=True) if kept)
+    return truth, found.take(held_out[found.images]).numbered_as(truth.classes, truth.ids)
 
 
 def _open_truth(data: Path, split: str | None, images: Path | None) -> GroundTruth:

@@ -1,0 +1,54 @@
+"""The prediction net's share of the objective (eq. 13, mended): DIV(p, c) − (1 − γ) DIV(p, p), the 0–1 part.
+
+Eq. 13 prints DIV(p, p) twice; minimising that would only make the net unsure. The terms of eq. 9 that depend on the
+prediction net are the ones here.
+"""
+
+from torch import Tensor
+
+from tag2box.disco.numerics import at_least_float32, average, of_labels
+
+
+def prediction_loss(
+    probabilities: Tensor,
+    targets: Tensor,
+    *,
+    gamma: float = 0.5,
+    weights: Tensor | None = None,
+    self_diversity: bool = True,
+) -> Tensor:
+    """Probabilities [B, C + 1], targets of K samples [K, B], by choice weights [B] or [K, B] → a scalar.
+
+    With γ = ½ it is the Brier score ½ ‖p_i − e_{y_i}‖², a proper scoring rule, averaged over proposals and samples.
+    `self_diversity=False` is the ablation PW_p of table 4: the mean of 1 − p_i[y_i], least where p is certain.
+
+    >>> import torch
+    >>> prediction_loss(torch.tensor([[0.75, 0.25]]), torch.tensor([[0]]))  # ½ (0.25² + 0.25²)
+    tensor(0.0625)
+    """
+    probabilities = at_least_float32(probabilities)
+    loss = 1 - of_labels(probabilities, targets)  # [K, B], the target's share of eq. 10
+    if self_diversity:
+        loss = loss - (1 - gamma) * (1 - probabilities.square().sum(-1))
+    return average(loss, weights)
+
+
+def balanced_weights(targets: Tensor, counts: Tensor | None = None, foreground: float = 0.25) -> Tensor:
+    """Weights of the proposals of each sample that sum to 1: targets [..., B] → [..., B].
+
+    Foreground has the share that Fast R-CNN gives it in a mini-batch, 1 : 3; where one side is missing the other has
+    all. `counts` [..., B] says which proposals count at all; without it, every one.
+
+    >>> import torch
+    >>> balanced_weights(torch.tensor([2, 0, 0, 0, 1]))
+    tensor([0.1250, 0.2500, 0.2500, 0.2500, 0.1250])
+    """
+    is_object = targets > 0
+    used = is_object.new_ones(targets.shape) if counts is None else counts
+    weights = foreground * _shares(is_object & used) + (1 - foreground) * _shares(~is_object & used)  # [..., B]
+    return weights / weights.sum(-1, keepdim=True).clamp(min=1e-12)
+
+
+def _shares(chosen: Tensor) -> Tensor:
+    """One divided evenly among the chosen of each row: bool [..., B] → [..., B]."""
+    return chosen.float() / chosen.sum(-1, keepdim=True).clamp(min=1)

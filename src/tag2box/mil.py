@@ -1,0 +1,225 @@
+"""The warm start: WSDDN and refinement branches after OICR (METHOD §7; the paper does not say where its nets start).
+
+WSDDN scores proposals by two softmaxes, over classes and over proposals, and learns from the tags alone. Each
+refinement branch then learns C + 1 labels from the top-scoring boxes of the one before. The functions are about one
+image: its B proposals and its tags.
+"""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torchvision.ops import box_iou  # type: ignore[import-untyped]
+
+from tag2box.disco.offsets import PLAIN, Weights, encode
+from tag2box.nets.backbone import Trunk
+from tag2box.nets.conditional import ConditionalNet
+from tag2box.nets.prediction import BoxPredictor, PredictionNet
+from tag2box.nets.roi_head import RoIHead
+
+MARGIN = 1e-6
+"""Image-level scores keep this far from 0 and 1, where the cross-entropy is infinite."""
+
+
+class MilOutputs(NamedTuple):
+    """What the heads say of B proposals."""
+
+    class_logits: Tensor
+    """[B, C]: which class is this proposal?"""
+    proposal_logits: Tensor
+    """[B, C]: which proposal is this class?"""
+    refined: tuple[Tensor, ...]
+    """Logits of each refinement branch [B, C + 1]; column 0 is the background."""
+    offsets: Tensor | None
+    """For each label [B, C + 1, 4], where there is a regression branch."""
+
+    def split(self, counts: Sequence[int]) -> list["MilOutputs"]:
+        """The proposals of several images, image by image: `counts` says how many each has."""
+        edges = [sum(counts[:i]) for i in range(len(counts) + 1)]
+        return [self._rows(slice(*edge)) for edge in pairwise(edges)]
+
+    def _rows(self, rows: slice) -> "MilOutputs":
+        refined = tuple(logits[rows] for logits in self.refined)
+        offsets = None if self.offsets is None else self.offsets[rows]
+        return MilOutputs(self.class_logits[rows], self.proposal_logits[rows], refined, offsets)
+
+
+class Targets(NamedTuple):
+    """What a refinement branch learns of B proposals."""
+
+    labels: Tensor
+    """0 is the background, c + 1 class c [B]."""
+    weights: Tensor
+    """The score of the seed that a proposal belongs to; 0: left out [B]."""
+    seeds: Tensor
+    """Index of that seed among the proposals, the target of its regression [B]."""
+
+
+def wsddn_scores(class_logits: Tensor, proposal_logits: Tensor) -> Tensor:
+    """Softmax over classes times softmax over proposals: [B, C], [B, C] → [B, C]. A column sums to at most 1."""
+    return class_logits.float().softmax(dim=1) * proposal_logits.float().softmax(dim=0)
+
+
+def wsddn_loss(scores: Tensor, tags: Tensor) -> Tensor:
+    """Cross-entropy between image-level scores, the columns' sums, and tags, summed over classes: [B, C], bool[C] → [].
+
+    The sums are squeezed into (0, 1), not clamped: a clamp would stop the gradient just where it is most needed.
+    """
+    image = MARGIN + (1 - 2 * MARGIN) * scores.sum(dim=0).clamp(0, 1)  # [C]; rounding can lift a sum over 1
+    return -torch.where(tags.to(scores.device, non_blocking=True), image, 1 - image).log().sum()
+
+
+def refinement_targets(
+    scores: Tensor, boxes: Tensor, tags: Tensor, *, foreground: float = 0.5, left_out: float = 0.1
+) -> Targets:
+    """What the scores of one branch teach the next: [B, C], [B, 4], bool[C] → Targets.
+
+    The top-scoring proposal of each tagged class is its seed; no two classes share one, the surer class comes first.
+    A proposal belongs to the seed it overlaps most: its class from IoU ≥ `foreground`, background below, and under
+    `left_out` nothing at all (METHOD §5: an untouched region may hold a missed object).
+
+    With tags on the CPU nothing here waits for the device.
+    """
+    labels, seeds = _seeds(scores.detach(), tags)  # [T], [T]
+    if not len(seeds):
+        none = torch.zeros(len(boxes), dtype=torch.long, device=boxes.device)
+        return Targets(none, scores.new_zeros(len(boxes)), none)
+    overlap, nearest = box_iou(boxes, boxes[seeds]).max(dim=1)  # [B], [B]
+    weights = scores.detach()[seeds, labels - 1][nearest] * (overlap >= left_out)
+    return Targets(labels[nearest] * (overlap >= foreground), weights, seeds[nearest])
+
+
+def _seeds(scores: Tensor, tags: Tensor) -> tuple[Tensor, Tensor]:
+    """A distinct proposal for each tagged class, as far as they go: [B, C], bool[C] → labels 1…C and indices [T]."""
+    classes = tags.nonzero().flatten().to(scores.device, non_blocking=True)  # [T]
+    if not len(scores) or not len(classes):
+        return classes[:0], classes[:0]
+    by_score = scores[:, classes].amax(dim=0).argsort(descending=True, stable=True)
+    classes = classes[by_score][: len(scores)]
+    free = scores[:, classes].clone()  # [B, T]
+    seeds = []
+    for column in range(len(classes)):
+        seeds.append(free[:, column].argmax(dim=0, keepdim=True))  # [1]
+        free.index_fill_(0, seeds[-1], -torch.inf)
+    return classes + 1, torch.cat(seeds)
+
+
+def refinement_loss(logits: Tensor, targets: Targets) -> Tensor:
+    """Cross-entropy of the proposals, weighted by their seeds' scores: [B, C + 1] and Targets → [].
+
+    Divided by the sum of the weights. WSDDN's top scores are tiny at first, and a plain mean would learn nothing; so
+    the scores say how much a seed counts beside the image's others, and every image counts the same.
+    """
+    losses = functional.cross_entropy(logits.float(), targets.labels, reduction="none")  # [B]
+    return (targets.weights * losses).sum() / targets.weights.sum().clamp(min=torch.finfo(torch.float32).tiny)
+
+
+def regression_loss(offsets: Tensor, boxes: Tensor, targets: Targets, coding: Weights = PLAIN) -> Tensor:
+    """Smooth L1 from the foreground's offsets to its seeds, weighted likewise: [B, C + 1, 4], [B, 4], Targets → [].
+
+    `coding` is the box encoding's, the same as everywhere else in a run.
+    """
+    weights = targets.weights * (targets.labels > 0)  # [B]
+    chosen = offsets.float()[torch.arange(len(boxes), device=boxes.device), targets.labels]  # [B, 4]
+    wanted = encode(boxes[targets.seeds].float(), boxes.float(), coding)
+    losses = functional.smooth_l1_loss(chosen, wanted, reduction="none").sum(dim=1)  # [B]
+    return (weights * losses).sum() / weights.sum().clamp(min=torch.finfo(torch.float32).tiny)
+
+
+class MilLosses(NamedTuple):
+    """Of one image, each []; the engine weighs and adds them."""
+
+    wsddn: Tensor
+    refined: tuple[Tensor, ...]
+    regression: Tensor | None
+
+
+def mil_losses(outputs: MilOutputs, boxes: Tensor, tags: Tensor, coding: Weights = PLAIN) -> MilLosses:
+    """All losses of an image with proposals [B, 4] and tags bool[C]: each branch learns from the one before."""
+    scores = wsddn_scores(outputs.class_logits, outputs.proposal_logits)
+    first, refined, regression = wsddn_loss(scores, tags), [], None
+    for branch, logits in enumerate(outputs.refined):
+        targets = refinement_targets(scores, boxes, tags)
+        refined.append(refinement_loss(logits, targets))
+        if outputs.offsets is not None and branch == len(outputs.refined) - 1:
+            regression = regression_loss(outputs.offsets, boxes, targets, coding)
+        scores = logits.float().softmax(dim=1)[:, 1:]
+    return MilLosses(first, tuple(refined), regression)
+
+
+def refined_scores(outputs: MilOutputs) -> Tensor:
+    """The warm start's probabilities at test time, the mean of its refinement branches → [B, C + 1]."""
+    return torch.stack([logits.float().softmax(dim=1) for logits in outputs.refined]).mean(dim=0)
+
+
+class MilHead(nn.Module):
+    """Linear layers on a proposal's vector: WSDDN's two, the refinement branches, and box regression if wanted."""
+
+    def __init__(self, *, dim: int, classes: int, branches: int = 3, regression: bool = False) -> None:
+        super().__init__()
+        self.classification = nn.Linear(dim, classes)
+        self.detection = nn.Linear(dim, classes)
+        self.refinements = nn.ModuleList(nn.Linear(dim, classes + 1) for _ in range(branches))
+        self.regression = nn.Linear(dim, 4 * (classes + 1)) if regression else None
+        for name, parameter in self.named_parameters():
+            spread = 0.001 if name.startswith("regression") else 0.01  # Fast R-CNN's
+            nn.init.normal_(parameter, std=spread) if parameter.dim() > 1 else nn.init.zeros_(parameter)
+
+    def forward(self, vectors: Tensor) -> MilOutputs:
+        """[B, dim] → MilOutputs."""
+        offsets = None if self.regression is None else self.regression(vectors).view(len(vectors), -1, 4)
+        refined = tuple(branch(vectors) for branch in self.refinements)
+        return MilOutputs(self.classification(vectors), self.detection(vectors), refined, offsets)
+
+
+class MilNet(nn.Module):
+    """Trunk and RoI head, as in the two nets, and the heads of the warm start."""
+
+    def __init__(
+        self, *, trunk: Trunk, head: RoIHead, classes: int, branches: int = 3, regression: bool = False
+    ) -> None:
+        super().__init__()
+        self.trunk, self.head, self.classes = trunk, head, classes
+        self.mil = MilHead(dim=head.dim, classes=classes, branches=branches, regression=regression)
+
+    def forward(self, images: Tensor, boxes: Sequence[Tensor]) -> MilOutputs:
+        """images: [N, 3, H, W], RGB in 0–255; boxes: N times [B_i, 4] → MilOutputs over ΣB_i: `split` them by image."""
+        return self.from_features(self.trunk.features(images), boxes)
+
+    def from_features(self, features: Tensor, boxes: Sequence[Tensor]) -> MilOutputs:
+        """The same from the trunk's maps [N, C', h, w]."""
+        return self.from_pooled(self.head.pool(features, boxes))
+
+    def from_pooled(self, pooled: Tensor) -> MilOutputs:
+        """The same from pooled features [ΣB_i, C', size, size]."""
+        outputs: MilOutputs = self.mil(self.head(pooled))
+        return outputs
+
+
+def prediction_from_mil(warm: MilNet) -> PredictionNet:
+    """A prediction net that starts as the warm start's last branch, with copies of its head and trunk."""
+    net = PredictionNet(trunk=deepcopy(warm.trunk), head=deepcopy(warm.head), classes=warm.classes)
+    _take_last_branch(net.predictor, warm.mil)
+    return net
+
+
+def conditional_from_mil(warm: MilNet, *, noise_spread: float = 0.1) -> ConditionalNet:
+    """A conditional net that starts the same way: with zero noise it gives what the prediction net gives."""
+    trunk, head = deepcopy(warm.trunk), deepcopy(warm.head)
+    net = ConditionalNet(trunk=trunk, head=head, classes=warm.classes, noise_spread=noise_spread)
+    _take_last_branch(net.predictor, warm.mil)
+    return net
+
+
+def _take_last_branch(predictor: BoxPredictor, mil: MilHead) -> None:
+    """Without a regression branch the offsets start at 0, so that both nets begin with the proposals as they are."""
+    predictor.scores.load_state_dict(mil.refinements[-1].state_dict())
+    with torch.no_grad():
+        if mil.regression is None:
+            nn.init.zeros_(predictor.offsets.weight)
+        else:
+            predictor.offsets.load_state_dict(mil.regression.state_dict())

@@ -1,0 +1,84 @@
+"""The trunk: convolutions that turn a picture into the map that proposals are pooled from (the paper's conv1–conv5)."""
+
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from tag2box.errors import InputError
+from tag2box.nets.architectures import Parts, dilate, parts_of
+from tag2box.nets.weights import PRETRAINED, Weights, fill, read_weights
+
+Frozen = Literal["early", "all", "none"]
+
+
+class Trunk(nn.Module):
+    """Convolutions with their normalisation inside. Batch norm is fixed, so `train()` and `eval()` give the same."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(
+        self,
+        *,
+        body: nn.Module,
+        channels: int,
+        stride: int,
+        mean: tuple[float, float, float],
+        std: tuple[float, float, float],
+    ) -> None:
+        super().__init__()
+        self.body, self.channels, self.stride = body, channels, stride
+        # Given by the trunk's name, so they need no place in a checkpoint, where half precision would round them.
+        self.register_buffer("mean", torch.tensor(mean).view(3, 1, 1), persistent=False)
+        self.register_buffer("std", torch.tensor(std).view(3, 1, 1), persistent=False)
+
+    def features(self, images: Tensor) -> Tensor:
+        """The map of conv5 that both nets start from.
+
+        images: [N, 3, H, W], RGB in 0–255, uint8 or floating point; → [N, C', H/stride, W/stride].
+        """
+        features: Tensor = self.body((images.float() - self.mean) / self.std)
+        return features
+
+    def forward(self, images: Tensor) -> Tensor:
+        """The same as `features`."""
+        return self.features(images)
+
+    @property
+    def frozen(self) -> bool:
+        """Whether nothing in the trunk learns, so that its maps and pooled features can be kept (`--cache`)."""
+        return not any(parameter.requires_grad for parameter in self.parameters())
+
+
+def build_trunk(
+    name: str,
+    *,
+    weights: str | Path | Weights | None = PRETRAINED,
+    dilated: bool = False,
+    frozen: Frozen = "early",
+) -> Trunk:
+    """The trunk called `name`, its last pooling removed.
+
+    weights: `"pretrained"`, a file, or `"none"`, as in `read_weights`; or what that gave.
+    dilated: stride 8 in place of 16, for small objects at four times the cost of the last stage: the last stride is
+        taken out (VGG's pool4, or the one of ResNet's layer3 and its like), and the convolutions after it are dilated.
+    frozen: `"early"` fixes all up to stride 4: conv1–conv2 of VGG as in the paper, stem and layer1 of ResNet.
+    """
+    parts = parts_of(name)
+    if isinstance(weights, str | Path):
+        weights = read_weights(name, weights)
+    fill(parts.body, weights, parts.prefix)
+    if dilated:
+        _dilate(name, parts)
+    for part in {"early": parts.early, "all": (parts.body,), "none": ()}[frozen]:
+        part.requires_grad_(False)
+    stride = parts.stride // 2 if dilated else parts.stride
+    return Trunk(body=parts.body, channels=parts.channels, stride=stride, mean=parts.mean, std=parts.std)
+
+
+def _dilate(name: str, parts: Parts) -> None:
+    if not parts.late:
+        raise InputError(f"backbone {name}: expected dilated false, found true; its stride is {parts.stride} as it is")
+    dilate(parts.late)

@@ -1,0 +1,141 @@
+"""The conditional net, Pr_c(y|x,a): the same Fast R-CNN with noise inside. It knows the tags, and it teaches.
+
+One channel of noise z_k ~ U[0,1] at the resolution of conv5 is put beside its C' channels, and a 1×1 convolution brings
+C' + 1 channels back to C' (section 5 of the paper; scores G_k of eq. 2). That convolution has no bias and no
+activation after it, so it is linear,
+
+    conv([f; z_k]) = W_f f + w_z z_k,
+
+and the trunk's part of it is computed once for all K samples. Where the pooling is linear too (RoIAlign) it goes
+further: pool(W_f f + w_z z_k) = W_f pool(f) + w_z pool(z_k), and fc6 of a fully connected head is the last linear step.
+What is left to do K times is one channel of pooling and the layers after fc6.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tag2box.errors import InputError
+from tag2box.nets.backbone import Trunk
+from tag2box.nets.prediction import BoxPredictor, Outputs
+from tag2box.nets.roi_head import MlpHead, RoIHead
+
+
+def draw_noise(features: Tensor, samples: int, generator: torch.Generator | None = None) -> Tensor:
+    """K fields of noise, U[0,1], for maps [N, C', h, w] → [K, N, 1, h, w]; K = 0: one field of zeros (PW_c).
+
+    They are drawn where the generator lives, so that a CPU generator gives every device the same samples.
+    """
+    shape = (len(features), 1, *features.shape[2:])
+    if samples == 0:
+        return features.new_zeros((1, *shape))
+    device = features.device if generator is None else generator.device
+    return torch.rand((samples, *shape), generator=generator, device=device).to(features.device)
+
+
+def _by_sample(rows: Tensor, samples: int) -> Tensor:
+    """[K B, …] → [K, B, …], also where B is 0."""
+    return rows.reshape(samples, len(rows) // samples, *rows.shape[1:])
+
+
+class ConditionalNet(nn.Module):
+    """Trunk, noise, RoI head and predictor.
+
+    The 1×1 convolution starts as the identity on the C' channels, so that with zero noise the net is at first what it
+    was made from, and with N(0, `noise_spread`²) on the noise channel: small beside conv5's values, yet not 0, or the
+    samples would start as one.
+    """
+
+    def __init__(self, *, trunk: Trunk, head: RoIHead, classes: int, noise_spread: float = 0.1) -> None:
+        super().__init__()
+        self.trunk, self.head, self.classes = trunk, head, classes
+        self.mix = nn.Conv2d(trunk.channels + 1, trunk.channels, 1, bias=False)
+        self.predictor = BoxPredictor(dim=head.dim, classes=classes)
+        with torch.no_grad():
+            nn.init.dirac_(self.mix.weight)
+            nn.init.normal_(self.mix.weight[:, -1], std=noise_spread)
+
+    def forward(
+        self,
+        images: Tensor,
+        boxes: Sequence[Tensor],
+        *,
+        samples: int = 5,
+        generator: torch.Generator | None = None,
+        noise: Tensor | None = None,
+    ) -> Outputs:
+        """The score functions G_k of eq. 2, K at once.
+
+        images: [N, 3, H, W], RGB in 0–255; boxes: N times [B_i, 4]; noise [K, N, 1, h, w], or else `samples` of it are
+        drawn (0: zero noise) → scores [K, ΣB_i, C + 1], offsets [K, ΣB_i, C + 1, 4].
+        """
+        features = self.trunk.features(images)
+        return self.from_features(features, boxes, samples=samples, generator=generator, noise=noise)
+
+    def from_features(
+        self,
+        features: Tensor,
+        boxes: Sequence[Tensor],
+        *,
+        samples: int = 5,
+        generator: torch.Generator | None = None,
+        noise: Tensor | None = None,
+    ) -> Outputs:
+        """The same from the trunk's maps [N, C', h, w]."""
+        if noise is None:
+            noise = draw_noise(features, samples, generator)
+        mixed = functional.conv2d(features, self._map_weight)  # W_f f: [N, C', h, w]
+        if self.head.linear:
+            return self._from_mixed(self.head.pool(mixed, boxes), self.pool_noise(noise, boxes))
+        noisy = mixed + self._noise_weight * noise  # [K, N, C', h, w]
+        vectors = self.head(self.head.pool(noisy.flatten(0, 1), [*boxes] * len(noise)))  # [K ΣB, dim]
+        return self._predict(_by_sample(vectors, len(noise)))
+
+    def pool_noise(self, noise: Tensor, boxes: Sequence[Tensor]) -> Tensor:
+        """Each proposal's part of the noise, for `from_pooled`: [K, N, 1, h, w] → [K, ΣB_i, 1, size, size]."""
+        return _by_sample(self.head.pool(noise.flatten(0, 1), [*boxes] * len(noise)), len(noise))
+
+    def from_pooled(self, pooled: Tensor, noise: Tensor) -> Outputs:
+        """The same from the trunk's pooled features [B, C', size, size] and pooled noise [K, B, 1, size, size].
+
+        Equal to `forward` where the pooling is linear. The maximum of RoIPool is not, so it is refused.
+        """
+        if not self.head.linear:
+            raise InputError("pooled features of the conditional net: expected --head.pooling align, found max")
+        mixed = functional.conv2d(pooled, self._map_weight)  # W_f pool(f): [B, C', size, size]
+        return self._from_mixed(mixed, noise)
+
+    @torch.no_grad()
+    def scale_noise(self, features: Tensor) -> None:
+        """Multiply w_z by the spread of these maps: VGG16's conv5 has about 0.7, EfficientNet-Lite4's last map about 7."""
+        self.mix.weight[:, -1] *= features.float().std()
+
+    def _from_mixed(self, mixed: Tensor, noise: Tensor) -> Outputs:
+        """[B, C', size, size] and [K, B, 1, size, size]."""
+        if isinstance(self.head, MlpHead):
+            return self._predict(self.head.after_fc6(self._fc6(self.head.fc6, mixed, noise)))
+        noisy = mixed + self._noise_weight * noise  # [K, B, C', size, size]
+        return self._predict(_by_sample(self.head(noisy.flatten(0, 1)), len(noise)))
+
+    def _fc6(self, fc6: nn.Linear, mixed: Tensor, noise: Tensor) -> Tensor:
+        """fc6(mixed + w_z noise) as fc6(mixed) + (fc6 · w_z) noise → [K, B, dim]."""
+        cells = fc6.weight.view(len(fc6.weight), self.trunk.channels, -1)  # [dim, C', size²]
+        weight = torch.einsum("dcs,c->ds", cells, self._noise_weight.flatten())  # [dim, size²]
+        once: Tensor = fc6(mixed.flatten(1))  # [B, dim]
+        return once + functional.linear(noise.flatten(2), weight)
+
+    def _predict(self, vectors: Tensor) -> Outputs:
+        outputs: Outputs = self.predictor(vectors)
+        return outputs
+
+    @property
+    def _map_weight(self) -> Tensor:
+        """W_f [C', C', 1, 1]."""
+        return self.mix.weight[:, :-1]
+
+    @property
+    def _noise_weight(self) -> Tensor:
+        """w_z [C', 1, 1]."""
+        return self.mix.weight[:, -1]

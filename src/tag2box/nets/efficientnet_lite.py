@@ -1,0 +1,102 @@
+"""EfficientNet-Lite4, which torchvision lacks, with batch norm folded into its convolutions.
+
+Layers are named as in the weights file: `stem`, `dw0`, `pw0`, `blocks.i.{0,1,2}`, `head`. All of it is pretrained, so
+that what follows stride 16 can serve as a pretrained RoI head, where VGG16 often comes without its fully connected
+layers. Padding is TensorFlow's "same".
+"""
+
+from itertools import chain
+from typing import NamedTuple
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class Stage(NamedTuple):
+    """A row of blocks that share width and kernel; the first one takes the stride."""
+
+    blocks: int
+    channels: int
+    kernel: int
+    stride: int
+
+
+STAGES = (
+    Stage(4, 32, 3, 2),
+    Stage(4, 56, 5, 2),
+    Stage(6, 112, 3, 2),
+    Stage(6, 160, 5, 1),
+    Stage(8, 272, 5, 2),
+    Stage(1, 448, 3, 1),
+)
+EARLY_BLOCKS, LATE_BLOCKS, TRUNK_BLOCKS = 4, 8, 20
+"""Blocks up to stride 4; up to stride 8; up to the last one at stride 16."""
+
+
+class SameConv2d(nn.Conv2d):
+    """A convolution padded as TensorFlow does: out = ⌈in / stride⌉, and an odd pixel of padding goes right or below."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """[N, C, H, W] → [N, C₂, ⌈H/s⌉, ⌈W/s⌉]."""
+        top, bottom = self._padding(0, input.shape[2])
+        left, right = self._padding(1, input.shape[3])
+        if (top, left) != (bottom, right):
+            input, top, left = functional.pad(input, (left, right, top, bottom)), 0, 0
+        return functional.conv2d(input, self.weight, self.bias, self.stride, (top, left), self.dilation, self.groups)
+
+    def _padding(self, axis: int, size: int) -> tuple[int, int]:
+        """Pixels before and after along one axis."""
+        stride, reach = self.stride[axis], (self.kernel_size[axis] - 1) * self.dilation[axis]
+        total = max((-(-size // stride) - 1) * stride + reach + 1 - size, 0)
+        return total // 2, total - total // 2
+
+
+class InvertedResidual(nn.Sequential):
+    """Expand six times by 1×1, depthwise k×k, project by 1×1 without activation; identity added where shapes allow."""
+
+    def __init__(self, before: int, after: int, *, kernel: int, stride: int) -> None:
+        wide = 6 * before
+        super().__init__(
+            SameConv2d(before, wide, 1),
+            SameConv2d(wide, wide, kernel, stride, groups=wide),
+            SameConv2d(wide, after, 1),
+        )
+        self.identity = stride == 1 and before == after
+
+    def forward(self, input: Tensor) -> Tensor:
+        """[N, before, H, W] → [N, after, ⌈H/s⌉, ⌈W/s⌉]."""
+        expand, depthwise, project = self
+        output: Tensor = project(functional.relu6(depthwise(functional.relu6(expand(input)))))
+        return input + output if self.identity else output
+
+
+def efficientnet_lite4() -> tuple[nn.Sequential, nn.Sequential]:
+    """The net cut at the end of stride 16: the trunk (160 channels) and what follows it (1,280 channels, stride 2)."""
+    blocks = _blocks()
+    trunk = nn.Sequential()
+    trunk.add_module("stem", SameConv2d(3, 32, 3, 2))
+    trunk.add_module("stem_activation", nn.ReLU6())
+    trunk.add_module("dw0", SameConv2d(32, 32, 3, groups=32))
+    trunk.add_module("dw0_activation", nn.ReLU6())
+    trunk.add_module("pw0", SameConv2d(32, 24, 1))
+    trunk.add_module("blocks", blocks[:TRUNK_BLOCKS])  # a slice keeps the children's names
+    top = nn.Sequential()
+    top.add_module("blocks", blocks[TRUNK_BLOCKS:])
+    top.add_module("head", SameConv2d(448, 1280, 1))
+    top.add_module("head_activation", nn.ReLU6())
+    return trunk, top
+
+
+def _blocks() -> nn.Sequential:
+    firsts = [24, *(stage.channels for stage in STAGES)]  # channels that enter each stage
+    return nn.Sequential(
+        *chain.from_iterable(_stage(before, stage) for before, stage in zip(firsts, STAGES, strict=False))
+    )
+
+
+def _stage(before: int, stage: Stage) -> list[InvertedResidual]:
+    first = InvertedResidual(before, stage.channels, kernel=stage.kernel, stride=stage.stride)
+    rest = [
+        InvertedResidual(stage.channels, stage.channels, kernel=stage.kernel, stride=1) for _ in range(stage.blocks - 1)
+    ]
+    return [first, *rest]

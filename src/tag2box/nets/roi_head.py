@@ -1,0 +1,147 @@
+"""The Fast R-CNN head: each proposal's part of the map pooled to a fixed size, then layers that make it one vector.
+
+Pooling stands apart from the layers so that pooled features can be kept where the trunk is frozen. RoIPool takes the
+maximum of each cell, as in the paper; RoIAlign averages bilinear samples, so it is linear in the map, which the
+conditional net makes use of.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torchvision.ops import roi_align, roi_pool  # type: ignore[import-untyped]
+
+from tag2box.errors import InputError
+from tag2box.nets.architectures import Parts, Pooling, parts_of
+from tag2box.nets.weights import PRETRAINED, Weights, fill, read_weights
+
+HeadKind = Literal["auto", "conv", "mlp"]
+CHUNK = 2048
+"""Proposals that go through convolutions at once when no gradient is wanted: bounds the memory of a whole image."""
+
+
+class RoIHead(nn.Module, ABC):
+    """Pooling, and layers after it: `head(head.pool(features, boxes))` is [R, dim]."""
+
+    def __init__(self, *, dim: int, stride: int, size: int, pooling: Pooling) -> None:
+        super().__init__()
+        self.dim, self.stride, self.size, self.pooling = dim, stride, size, pooling
+
+    @property
+    def linear(self) -> bool:
+        """Whether the pooling is linear in the map."""
+        return self.pooling == "align"
+
+    def pool(self, features: Tensor, boxes: Sequence[Tensor]) -> Tensor:
+        """Proposals' features: [N, C', h, w] and N times [B_i, 4] in image pixels → [ΣB_i, C', size, size]."""
+        features, rows, scale = features.float(), [one.float() for one in boxes], 1 / self.stride
+        pooled: Tensor
+        if self.pooling == "align":
+            pooled = roi_align(features, rows, self.size, scale, sampling_ratio=2, aligned=True)
+        else:  # RoIPool counts the last pixel in, as Caffe's did; our boxes are half-open
+            pooled = roi_pool(features, [torch.cat([row[:, :2], row[:, 2:] - 1], 1) for row in rows], self.size, scale)
+        return pooled
+
+    @abstractmethod
+    def forward(self, pooled: Tensor) -> Tensor:
+        """[R, C', size, size] → [R, dim]."""
+
+
+class MlpHead(RoIHead):
+    """Two fully connected layers, fc6 and fc7, each with ReLU and dropout."""
+
+    def __init__(
+        self, *, channels: int, width: int, stride: int, size: int = 7, pooling: Pooling = "max", dropout: float = 0.5
+    ) -> None:
+        super().__init__(dim=width, stride=stride, size=size, pooling=pooling)
+        self.fc6 = nn.Linear(channels * size * size, width)
+        self.fc7 = nn.Linear(width, width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, pooled: Tensor) -> Tensor:
+        """[R, C', size, size] → [R, dim]."""
+        return self.after_fc6(self.fc6(pooled.flatten(1)))
+
+    def after_fc6(self, hidden: Tensor) -> Tensor:
+        """What follows the linear part of fc6: [..., dim] → [..., dim]."""
+        hidden = self.fc7(self.dropout(hidden.relu()))
+        output: Tensor = self.dropout(hidden.relu())
+        return output
+
+
+class ConvHead(RoIHead):
+    """The last stage of a net, averaged over the proposal. All of it is pretrained where the trunk is."""
+
+    def __init__(
+        self,
+        *,
+        layers: nn.Module,
+        dim: int,
+        stride: int,
+        size: int = 14,
+        pooling: Pooling = "align",
+        dropout: float = 0.5,
+    ) -> None:
+        super().__init__(dim=dim, stride=stride, size=size, pooling=pooling)
+        self.layers = layers
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, pooled: Tensor) -> Tensor:
+        """[R, C', size, size] → [R, dim]; in pieces when no gradient is wanted."""
+        step = len(pooled) if torch.is_grad_enabled() else CHUNK
+        vectors = [self.layers(pooled[i : i + step]).mean((2, 3)) for i in range(0, len(pooled), max(step, 1))]
+        output: Tensor = self.dropout(torch.cat(vectors) if vectors else pooled.new_zeros(0, self.dim))
+        return output
+
+
+def build_head(
+    name: str,
+    *,
+    stride: int,
+    weights: str | Path | Weights | None = PRETRAINED,
+    kind: HeadKind = "auto",
+    pooling: Pooling | Literal["auto"] = "auto",
+    size: int | None = None,
+    width: int | None = None,
+    dropout: float = 0.5,
+) -> RoIHead:
+    """The head that goes with the trunk called `name` and the stride of its map.
+
+    kind: `"conv"` takes the net's last stage (ResNet's layer4 and its like), `"mlp"` fc6 and fc7; `"auto"` the former
+        where there is one. fc6 and fc7 come from VGG's classifier where `weights` has it and `size` and `width` are
+        those it was trained with; else they are random.
+    pooling, size, width: by default those of the net: VGG RoIPool 7×7 and 4,096, `tiny` RoIAlign 4×4 and 256, others
+        RoIAlign, 14×14 before convolutions and 7×7 before fully connected layers.
+    """
+    parts = parts_of(name)
+    if isinstance(weights, str | Path):
+        weights = read_weights(name, weights)
+    chosen = parts.pooling if pooling == "auto" else pooling
+    if kind == "conv" or (kind == "auto" and parts.top is not None):
+        layers, dim, size = _top(name, parts, weights), parts.top_channels, size or parts.size
+        return ConvHead(layers=layers, dim=dim, stride=stride, size=size, pooling=chosen, dropout=dropout)
+    channels, width, size = parts.channels, width or parts.width, size or (parts.size if parts.top is None else 7)
+    with torch.device("meta"):
+        head = MlpHead(channels=channels, width=width, stride=stride, size=size, pooling=chosen, dropout=dropout)
+    _fill_fully_connected(head, weights)
+    return head
+
+
+def _top(name: str, parts: Parts, weights: Weights | None) -> nn.Module:
+    if parts.top is None:
+        raise InputError(f"head of {name}: expected kind auto or mlp, found conv; the net has no stage after its trunk")
+    fill(parts.top, weights, parts.prefix)
+    return parts.top
+
+
+def _fill_fully_connected(head: MlpHead, weights: Weights | None) -> None:
+    """Numbers for fc6 and fc7: VGG's classifier where the weights have it in this shape, else random."""
+    first = None if weights is None else weights.tensors.get("classifier.0.weight")
+    if first is not None and first.shape == head.fc6.weight.shape:
+        fill(head.fc6, weights, "classifier.0.")
+        fill(head.fc7, weights, "classifier.3.")
+    else:
+        fill(head, None)

@@ -1,0 +1,40 @@
+"""Progress on the terminal, on standard error; silent where nobody watches and for what is over in a moment."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+PATIENCE_S = 2.0
+
+
+@contextmanager
+def progress(what: str, total: int, done: int = 0) -> Iterator[Callable[[], None]]:
+    """A bar over `total` images, of which `done` were finished before; yields the function that counts one more.
+
+    It shows images per second of this run, which those finished before do not swell, and the time left.
+    """
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console  # here, since most calls need no bar
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    rate = TextColumn("{task.fields[rate]:.1f} images/s", style="progress.data.speed")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True))
+    task = bar.add_task(what, total=total, completed=done, rate=0.0)
+    began, counted = time.monotonic(), 0
+
+    def count_one() -> None:
+        nonlocal counted
+        counted += 1
+        seconds = time.monotonic() - began
+        bar.update(task, advance=1, rate=counted / max(seconds, 1e-9))
+        if seconds > PATIENCE_S:
+            bar.start()  # does nothing when already started
+
+    try:
+        yield count_one
+    finally:
+        bar.stop()

@@ -1,0 +1,118 @@
+"""Proposals for every image of a data set: several processes, resumable, the same bytes however often it was killed."""
+
+import hashlib
+import json
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from pathlib import Path
+
+from tag2box.data.images import read_image
+from tag2box.data.records import Dataset
+from tag2box.progress import progress
+from tag2box.proposals.journal import Journal
+from tag2box.proposals.selective_search import Settings, selective_search
+from tag2box.proposals.store import ProposalBoxes, ProposalStore, digest_images, open_store, write_store
+
+
+def compute_proposals(
+    dataset: Dataset, path: Path, settings: Settings, *, workers: int | None = None, overwrite: bool = False
+) -> ProposalStore:
+    """The store at `path`, computed where it is not there yet.
+
+    A store that is there and fits is used as it is; one that does not fit is refused unless `overwrite`. A run that was
+    stopped, by whatever means, goes on where it was.
+    """
+    if path.exists() and not overwrite:
+        return open_store(path, dataset, settings.as_dict())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fingerprint = _fingerprint(dataset, settings)
+    journal = Journal(path.with_name(path.name + ".partial"), fingerprint)
+    try:
+        _fill(journal, dataset, settings, workers or os.cpu_count() or 1)
+        numbers = range(len(dataset))
+        write_store(
+            path,
+            dataset.ids,
+            [image.size for image in dataset],
+            settings.as_dict(),
+            [journal.count(number) for number in numbers],
+            (journal.read(number) for number in numbers),
+        )
+    except BaseException:
+        journal.close()
+        raise
+    journal.remove()
+    return open_store(path, dataset, settings.as_dict())
+
+
+def _fingerprint(dataset: Dataset, settings: Settings) -> str:
+    images = digest_images(dataset.ids, [image.size for image in dataset])
+    return hashlib.sha256(f"{images} {json.dumps(settings.as_dict())}".encode()).hexdigest()
+
+
+def _fill(journal: Journal, dataset: Dataset, settings: Settings, workers: int) -> None:
+    """Compute what the journal lacks."""
+    todo = [number for number in range(len(dataset)) if number not in journal]
+    done = len(dataset) - len(todo)
+    with progress("proposals", total=len(dataset), done=done) as count_one:
+        paths = [dataset[number].path for number in todo]
+        for index, boxes in _in_processes(paths, settings, min(workers, len(todo))):
+            journal.append(todo[index], boxes)
+            count_one()
+
+
+def propose(path: Path, settings: Settings) -> ProposalBoxes:
+    """The proposals of one picture file."""
+    return selective_search(read_image(path), settings)
+
+
+def _in_processes(paths: Sequence[Path], settings: Settings, workers: int) -> Iterator[tuple[int, ProposalBoxes]]:
+    """(index, boxes) of every path, in order of finishing."""
+    if workers <= 1:
+        yield from ((index, propose(path, settings)) for index, path in enumerate(paths))
+        return
+    # Spawned, not forked: a fork of a process with OpenCV's or PyTorch's threads may hang.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
+    try:
+        yield from _collect(lambda path: pool.submit(propose, path, settings), paths, ahead=4 * workers)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _collect(
+    submit: Callable[[Path], "Future[ProposalBoxes]"], paths: Sequence[Path], ahead: int
+) -> Iterator[tuple[int, ProposalBoxes]]:
+    """Keep a few tasks ahead of the workers, not millions, and hand out results as they come."""
+    running: dict[Future[ProposalBoxes], int] = {}
+    for index, path in enumerate(paths):
+        running[submit(path)] = index
+        if len(running) >= ahead:
+            yield from _finished(running)
+    while running:
+        yield from _finished(running)
+
+
+def _finished(running: dict["Future[ProposalBoxes]", int]) -> Iterator[tuple[int, ProposalBoxes]]:
+    for future in wait(running, return_when=FIRST_COMPLETED).done:
+        yield running.pop(future), future.result()
+
+
+def _start_worker() -> None:
+    """One thread each, deaf to Ctrl-C (the parent handles it), and gone when the parent is, even by SIGKILL."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    import cv2
+
+    cv2.setNumThreads(1)
+
+
+def _leave_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,204 @@
+"""Proposals of a whole data set in one file, memory-mapped: opened in milliseconds whatever its size.
+
+The file is in the safetensors layout (a JSON header, then plain arrays), so any safetensors reader opens it too:
+
+    offsets     int64 [N + 1]   boxes of image i are rows offsets[i] to offsets[i + 1]
+    id_offsets  int64 [N + 1]   the id of image i is bytes id_offsets[i] to id_offsets[i + 1], UTF-8
+    sizes       int32 [N, 2]    width and height of the images the boxes were made for
+    boxes       int16 [M, 4]    x0, y0, x1, y1: 0-based, half-open, pixels of the original image
+    ids         uint8 [...]
+"""
+
+import hashlib
+import json
+import os
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tag2box.data.records import Dataset
+from tag2box.errors import InputError, name_some
+from tag2box.files import atomic_path
+
+FORMAT = "tag2box proposals 1"
+ProposalBoxes = NDArray[np.int16]
+_DTYPES: dict[str, np.dtype[Any]] = {
+    "I64": np.dtype("<i8"),
+    "I32": np.dtype("<i4"),
+    "I16": np.dtype("<i2"),
+    "U8": np.dtype("u1"),
+}
+
+
+class ProposalStore:
+    """The proposals in a file, by image id."""
+
+    def __init__(self, path: Path) -> None:
+        metadata, arrays = _map_file(path)
+        self.path = path
+        self.settings: dict[str, Any] = json.loads(metadata["settings"])
+        self.images_digest: str = metadata["images"]
+        self._offsets, self._id_offsets, self._sizes = arrays["offsets"], arrays["id_offsets"], arrays["sizes"]
+        self._boxes, self._ids = arrays["boxes"], arrays["ids"]
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    @property
+    def count(self) -> int:
+        """The number of boxes over all images."""
+        return len(self._boxes)
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """The images' ids in stored order."""
+        text, ends = self._ids.tobytes(), self._id_offsets.tolist()
+        return tuple(text[a:b].decode() for a, b in pairwise(ends))
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {image_id: row for row, image_id in enumerate(self.ids)}
+
+    def __contains__(self, image_id: str) -> bool:
+        return image_id in self._rows
+
+    def __getitem__(self, image_id: str) -> ProposalBoxes:
+        """The boxes of one image, int16 [B, 4], a view into the file; the likelier objects come first."""
+        row = self._rows[image_id]
+        return self._boxes[self._offsets[row] : self._offsets[row + 1]]
+
+    def size(self, image_id: str) -> tuple[int, int]:
+        """Width and height of the image that the boxes were made for."""
+        width, height = self._sizes[self._rows[image_id]].tolist()
+        return width, height
+
+
+def open_store(path: Path, dataset: Dataset, settings: Mapping[str, Any] | None = None) -> ProposalStore:
+    """A store that holds proposals for every image of the data set, made with these settings; anything else is refused.
+
+    It may hold more images than asked for: proposals of all of `trainval` serve a part of it as well.
+    """
+    store = ProposalStore(path)
+    if settings is not None and store.settings != _as_stored(settings):
+        raise InputError(
+            f"{path} was made with other settings ({_difference(store.settings, _as_stored(settings))}); "
+            "write to another file with --out or make it anew with --overwrite"
+        )
+    if store.images_digest != digest_images(dataset.ids, [image.size for image in dataset]):
+        _require_images(store, dataset)
+    return store
+
+
+def _require_images(store: ProposalStore, dataset: Dataset) -> None:
+    missing = [image.id for image in dataset if image.id not in store]
+    if missing:
+        raise InputError(
+            f"{store.path} was made for other images: {len(missing)} of {len(dataset)} are not in it "
+            f"({name_some(missing, 3)}); write to another file with --out or make it anew with --overwrite"
+        )
+    for image in dataset:
+        if store.size(image.id) != image.size:
+            (width, height), (w, h) = store.size(image.id), image.size
+            raise InputError(
+                f"{store.path} was made for other images: {image.id} was {width}×{height} and is {w}×{h} pixels now; "
+                "make it anew with --overwrite"
+            )
+
+
+def _difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    """Which settings differ, found against wanted, in a few words."""
+    keys = [key for key in {**found, **wanted} if found.get(key) != wanted.get(key)]
+    return name_some([f"{key} {found.get(key)} instead of {wanted.get(key)}" for key in keys], 2)
+
+
+def _as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
+    stored: dict[str, Any] = json.loads(json.dumps(settings))  # tuples come back from JSON as lists
+    return stored
+
+
+def digest_images(ids: Sequence[str], sizes: Sequence[tuple[int, int]]) -> str:
+    """A fingerprint of which images these are, in which order."""
+    lines = (f"{image_id}\t{width}\t{height}\n" for image_id, (width, height) in zip(ids, sizes, strict=True))
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def write_store(
+    path: Path,
+    ids: Sequence[str],
+    sizes: Sequence[tuple[int, int]],
+    settings: Mapping[str, Any],
+    counts: Sequence[int],
+    boxes: Iterable[ProposalBoxes],
+) -> None:
+    """Write a store atomically. `boxes` is taken one image at a time, so a set larger than memory can be written.
+
+    The same input gives the same bytes.
+    """
+    names = [image_id.encode() for image_id in ids]
+    head: dict[str, NDArray[Any]] = {
+        "offsets": _offsets(counts),
+        "id_offsets": _offsets([len(name) for name in names]),
+        "sizes": np.array(sizes, dtype="<i4").reshape(-1, 2),
+    }
+    tail = np.frombuffer(b"".join(names), dtype=np.uint8)
+    shapes = {name: (array.dtype, array.shape) for name, array in head.items()}
+    shapes |= {"boxes": (_DTYPES["I16"], (sum(counts), 4)), "ids": (tail.dtype, tail.shape)}
+    metadata = {"format": FORMAT, "settings": json.dumps(settings), "images": digest_images(ids, sizes)}
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        file.write(_header(shapes, metadata))
+        for array in head.values():
+            file.write(array.tobytes())
+        for count, rows in zip(counts, boxes, strict=True):
+            if rows.shape != (count, 4) or rows.dtype != _DTYPES["I16"]:
+                raise ValueError(f"expected int16 boxes of shape ({count}, 4), found {rows.dtype} {rows.shape}")
+            file.write(rows.tobytes())
+        file.write(tail.tobytes())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _offsets(counts: Sequence[int]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(counts, dtype="<i8")]).astype("<i8")
+
+
+def _header(shapes: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]], metadata: Mapping[str, str]) -> bytes:
+    entries: dict[str, Any] = {"__metadata__": dict(metadata)}
+    names = {dtype: name for name, dtype in _DTYPES.items()}
+    position = 0
+    for name, (dtype, shape) in shapes.items():
+        end = position + dtype.itemsize * int(np.prod(shape))
+        entries[name] = {"dtype": names[dtype], "shape": list(shape), "data_offsets": [position, end]}
+        position = end
+    text = json.dumps(entries).encode()
+    text += b" " * (-len(text) % 8)  # so that the arrays behind it are aligned
+    return struct.pack("<Q", len(text)) + text
+
+
+def _map_file(path: Path) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
+    """The header's metadata and the arrays, mapped and not read."""
+    try:
+        with path.open("rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            header = json.loads(file.read(length) if length < 1 << 24 else b"")
+        metadata = header.pop("__metadata__")
+        if metadata["format"] != FORMAT:
+            raise ValueError(metadata["format"])
+        raw = np.memmap(path, dtype=np.uint8, mode="r")
+        arrays = {name: _array(raw[8 + length :], entry) for name, entry in header.items()}
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except (struct.error, ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{path}: expected a tag2box proposal store, found something else") from None
+    return metadata, arrays
+
+
+def _array(raw: NDArray[np.uint8], entry: Mapping[str, Any]) -> NDArray[Any]:
+    begin, end = entry["data_offsets"]
+    array: NDArray[Any] = raw[begin:end].view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
+    return array

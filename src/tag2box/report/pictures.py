@@ -1,0 +1,50 @@
+"""Contact sheets of a data set: with its annotated objects, and with the proposals that come nearest to them."""
+
+from pathlib import Path
+
+from PIL import Image
+
+from tag2box.boxes import iou
+from tag2box.data import Dataset, GroundTruth, TaggedImage, read_image
+from tag2box.proposals.store import ProposalStore
+from tag2box.report.sheet import Photo, draw_sheet
+
+CLASS_COLOURS = ("#e4002b", "#0072ce", "#ff8a00", "#00a651", "#8e24aa", "#00b8c4", "#f06292", "#7a5c00")
+GOOD, FAIR, MISSED = "#00a651", "#ff8a00", "#e4002b"
+
+
+def objects_sheet(dataset: Dataset, truth: GroundTruth, out: Path, *, rows: int = 4, columns: int = 6) -> None:
+    """The first pictures with their tags and annotated objects, one colour per class."""
+    colours = {name: CLASS_COLOURS[i % len(CLASS_COLOURS)] for i, name in enumerate(dataset.classes)}
+
+    def photo(image: TaggedImage) -> Photo:
+        own = truth.subset([image.id])
+        boxes = [(box, colours[truth.classes[c]]) for c, box in zip(own.labels, own.boxes.tolist(), strict=True)]
+        return Photo(_open(image), boxes, [(tag, colours[tag]) for tag in image.tags])
+
+    draw_sheet([photo(image) for image in dataset.images[: rows * columns]], out, columns=columns)
+
+
+def proposals_sheet(
+    dataset: Dataset, truth: GroundTruth, store: ProposalStore, out: Path, *, rows: int = 3, columns: int = 6
+) -> None:
+    """Each object's best proposal, on pictures from all over the data set: green at IoU ≥ 0.7, orange ≥ 0.5, else red."""
+
+    def colour_of(overlap: float) -> str:
+        return GOOD if overlap >= 0.7 else FAIR if overlap >= 0.5 else MISSED
+
+    def photo(image: TaggedImage) -> Photo:
+        own, proposals = truth.subset([image.id]), store[image.id]
+        if not len(own) or not len(proposals):
+            return Photo(_open(image), [], [])
+        overlaps = iou(own.boxes, proposals.astype(float))  # [objects, proposals]
+        best, value = overlaps.argmax(axis=1), overlaps.max(axis=1)
+        boxes = [(proposals[i].tolist(), colour_of(overlap)) for i, overlap in zip(best, value, strict=True)]
+        return Photo(_open(image), boxes, [(f"{overlap:.2f}", colour_of(overlap)) for overlap in value[:4]])
+
+    step = max(1, len(dataset) // (rows * columns))
+    draw_sheet([photo(image) for image in dataset.images[::step][: rows * columns]], out, columns=columns)
+
+
+def _open(image: TaggedImage) -> Image.Image:
+    return Image.fromarray(read_image(image.path))
