@@ -19,8 +19,6 @@ if hasattr(os, "sched_setaffinity"):
 import contextlib
 import io
 import json
-import platform
-import subprocess
 import sys
 import tempfile
 import time
@@ -33,6 +31,7 @@ import numpy as np
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
+from machine import describe_machine
 from tag2box.commands.evaluate import evaluate_file
 from tag2box.data import GroundTruth, open_ground_truth
 from tag2box.detections import Detections
@@ -173,18 +172,6 @@ def measure(work: Callable[[], Any]) -> Timing:
     return min(timings, key=lambda timing: timing.cpu)
 
 
-def machine() -> str:
-    """Processor, versions and commit."""
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    model = next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.processor())
-    here = Path(__file__).parent
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=here, capture_output=True, text=True, check=False
-    )
-    return f"{model}, one core; Python {platform.python_version()}, NumPy {np.__version__}; {commit.stdout.strip()}"
-
-
 def main() -> int:
     """Measure, print, judge."""
     rng = np.random.default_rng(0)
@@ -203,7 +190,7 @@ def main() -> int:
         theirs = measure(lambda: coco_ap07(evaluator))
     ratio = theirs.cpu / ours.cpu
     print(f"{IMAGES:,} images, {OBJECTS:,} objects, {DETECTIONS:,} detections, {len(CLASSES)} classes")
-    print(f"{machine()}; fastest of {REPEATS}\n")
+    print(f"{describe_machine('numpy', 'pycocotools')}; fastest of {REPEATS}\n")
     print("| work | seconds | wall clock |\n|---|---|---|")
     print(whole.row(f"**the whole command**, voc07 and corloc (target: under {SECONDS:g})"))
     print(xml.row(f"of it: ground truth, {IMAGES:,} XML files"))

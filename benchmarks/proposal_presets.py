@@ -2,9 +2,10 @@
 
     python benchmarks/proposal_presets.py VOCdevkit/VOC2007 [--images 150] [--frontier] [--plot FILE]
 
-The yardstick is OpenCV's `fast` mode on the full-size image. Every setting sees an image before the next image is read, on one thread,
-and is timed by its own CPU time, so that other work on the machine weighs on all alike. Reading the file is not counted. The images
-are every n-th of the split from the fourth on; the presets were chosen on others. Exits with 1 when a target is missed.
+The yardstick is OpenCV's `fast` mode on the full-size image. Every setting sees an image before the next image is read,
+on one thread, and is timed by its own CPU time, so that other work on the machine weighs on all alike. Reading the file
+is not counted. The images are every n-th of the split from the fourth on; the presets were chosen on others. Exits with
+1 when a target is missed.
 """
 
 import argparse
@@ -20,10 +21,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import cv2
 import numpy as np
-from machine import describe_machine
 from numpy.typing import NDArray
 from rich.progress import track
 
+from machine import describe_machine
 from tag2box.data import open_dataset, open_ground_truth, read_image
 from tag2box.evaluation.plots import save
 from tag2box.evaluation.recall import Reach, proposal_recall
@@ -31,7 +32,10 @@ from tag2box.proposals.selective_search import ALL_COLOURS, PRESETS, Pass, Setti
 
 Proposer = Callable[[NDArray[np.uint8]], NDArray[np.int16]]
 YARDSTICK = "OpenCV fast, full size"
-TARGETS = {"fast": "recall of the yardstick, ≤ 2,000 boxes, 4 × its speed", "thorough": "0.96 / 0.82, ≤ 3,000 boxes, its time"}
+TARGETS = {
+    "fast": "recall of the yardstick, ≤ 2,000 boxes, 4 × its speed",
+    "thorough": "0.96 / 0.82, ≤ 3,000 boxes, its time",
+}
 
 
 def opencv(mode: str, side: int | None = None) -> Proposer:
@@ -85,7 +89,9 @@ def settings_to_measure(frontier: bool) -> dict[str, Proposer]:
     }
 
 
-def measure(devkit: Path, split: str, images: int, proposers: dict[str, Proposer]) -> dict[str, tuple[float, float, Reach]]:
+def measure(
+    devkit: Path, split: str, images: int, proposers: dict[str, Proposer]
+) -> dict[str, tuple[float, float, Reach]]:
     """Boxes an image, CPU seconds an image and recall of each setting."""
     dataset, truth = open_dataset(devkit, split, check=False), open_ground_truth(devkit, split)
     if truth is None:
@@ -170,7 +176,8 @@ def main() -> int:
     args = parser.parse_args()
     cv2.setNumThreads(1)
     results = measure(args.devkit, args.split, args.images, settings_to_measure(args.frontier))
-    print(f"{args.images} images of {args.split}; {describe_machine()}\n\n{table(results)}\n")
+    machine = describe_machine("numba", "opencv-contrib-python-headless")
+    print(f"{args.images} images of {args.split}; {machine}\n\n{table(results)}\n")
     if args.plot:
         plot(results, args.plot)
     failures = missed(results)
