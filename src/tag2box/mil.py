@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torchvision.ops import box_iou  # type: ignore[import-untyped]
+from torchvision.ops import box_iou
 
 from tag2box.disco.offsets import PLAIN, Weights, encode
 from tag2box.nets.backbone import Trunk
@@ -171,7 +171,7 @@ class MilHead(nn.Module):
 
     def forward(self, vectors: Tensor) -> MilOutputs:
         """[B, dim] → MilOutputs."""
-        offsets = None if self.regression is None else self.regression(vectors).view(len(vectors), -1, 4)
+        offsets = None if self.regression is None else self.regression(vectors).unflatten(1, (-1, 4))
         refined = tuple(branch(vectors) for branch in self.refinements)
         return MilOutputs(self.classification(vectors), self.detection(vectors), refined, offsets)
 

@@ -147,23 +147,42 @@ def test_eq_28_as_printed_points_elsewhere():
     assert ratio > 2
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 0.2])
-@pytest.mark.parametrize("seed", [0, 4, 7])
-def test_a_few_hundred_steps_bring_the_nets_together(seed, epsilon):
-    """Five random noise numbers a step, as in training; the dissimilarity before and after is the true one."""
-    theta, p = problem(seed)
+def train(theta: np.ndarray, p: np.ndarray, epsilon: float, seed: int) -> np.ndarray:
+    """300 steps with five random noise numbers each, as in training."""
     generator = torch.Generator().manual_seed(seed)
     parameters = torch.tensor(theta, requires_grad=True)
     optimiser = torch.optim.SGD([parameters], lr=0.1)
     for _ in range(300):
-        z = torch.rand(5, 1, 1, generator=generator, dtype=torch.float64)
-        scores = parameters[0] + z * parameters[1]
-        samples = constrained_argmax(scores, TAGS)
+        scores = parameters[0] + torch.rand(5, 1, 1, generator=generator, dtype=torch.float64) * parameters[1]
         optimiser.zero_grad()
-        direct_loss_surrogate(scores, torch.tensor(p), samples, TAGS, epsilon=epsilon).backward()
+        both(scores, torch.tensor(p), constrained_argmax(scores, TAGS), epsilon).backward()
         optimiser.step()
-    before, after = marginals(theta), marginals(parameters.detach().numpy())
-    assert np.square(p - after).sum() < 0.7 * np.square(p - before).sum()
+    return parameters.detach().numpy()
+
+
+def true_disc_before_and_after(epsilon: float) -> tuple[np.ndarray, np.ndarray]:
+    """The exact ½ mean_i ‖p_i − q_i‖² of each image, untrained and trained."""
+    discs = []
+    for seed in range(IMAGES):
+        theta, p = problem(seed)
+        trained = train(theta, p, epsilon, seed)
+        discs.append([np.square(p - marginals(now)).sum(-1).mean() / 2 for now in (theta, trained)])
+    before, after = np.array(discs).T
+    return before, after
+
+
+def test_a_few_hundred_steps_bring_the_nets_together():
+    """On each image, and by 30 % or more in the mean."""
+    before, after = true_disc_before_and_after(epsilon=1)
+    assert (after < before).all()
+    assert after.mean() < 0.7 * before.mean()
+
+
+@pytest.mark.slow
+def test_a_large_epsilon_goes_further_than_an_exact_one():
+    """It reaches labels that no noise brings up yet, about which the true gradient, 0 there, knows nothing."""
+    small, large = (true_disc_before_and_after(epsilon)[1].mean() for epsilon in (0.2, 2))
+    assert large < 0.8 * small
 
 
 def surrogate_slowly(scores: Tensor, p: Tensor, samples: Tensor, tags: Tensor, epsilon: float, gamma: float) -> Tensor:
@@ -205,7 +224,6 @@ def test_the_same_as_the_slow_loop(count, epsilon):
 
 def test_weights_choose_proposals_and_only_their_ratios_matter():
     scores = torch.randn(3, 6, 4, generator=torch.Generator().manual_seed(0), requires_grad=True)
-    p, tags = torch.full((6, 4), 0.25), torch.tensor([False, False, False])  # no tags: proposals are independent
     p, tags = torch.eye(4)[[0, 1, 2, 3, 0, 1]], torch.tensor([True, False, True])
     samples = constrained_argmax(scores, tags)
     weights = torch.tensor([2.0, 1, 0, 0, 1, 0])

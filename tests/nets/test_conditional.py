@@ -82,13 +82,20 @@ def test_a_batch_of_samples_equals_a_pass_for_each(name: str, pooling: str):
 
 
 @pytest.mark.parametrize("name", ["tiny", "mobilenet_v3_small"])
-@torch.no_grad()
-def test_cached_pooled_features_give_the_same(name: str):
-    net = _net(name)
-    noise = _noise(net)
-    pooled = net.head.pool(net.trunk.features(IMAGES), BOXES)
-    outputs = net.from_pooled(pooled, net.pool_noise(noise, BOXES))
-    _assert_same(outputs, net(IMAGES, BOXES, noise=noise))
+@pytest.mark.parametrize("times", [1, 10])  # proposals fewer than fc6's 16 outputs, and more
+def test_cached_pooled_features_give_the_same(name: str, times: int):
+    net, boxes = _net(name, frozen="all"), [rows.repeat(times, 1) for rows in BOXES]
+    noise, features = _noise(net), net.trunk.features(IMAGES)
+    cached = net.from_pooled(net.head.pool(features, boxes), net.pool_noise(noise, boxes))
+    wanted = net.from_features(features, boxes, noise=noise)
+    _assert_same(cached, wanted)
+    learning = [parameter for parameter in net.parameters() if parameter.requires_grad]
+    gradients = (
+        torch.autograd.grad(outputs.scores.square().mean(), learning, allow_unused=True) for outputs in (cached, wanted)
+    )
+    for one, other in zip(*gradients, strict=True):
+        if other is not None:  # the regression's
+            torch.testing.assert_close(one, other, rtol=1e-2, atol=2e-3 * other.abs().max().item() + 1e-7)
 
 
 @torch.no_grad()

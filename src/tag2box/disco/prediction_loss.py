@@ -1,7 +1,7 @@
 """The prediction net's share of the objective (eq. 13, mended): DIV(p, c) − (1 − γ) DIV(p, p), the 0–1 part.
 
-Eq. 13 prints DIV(p, p) twice; minimising that would only make the net unsure. The terms of eq. 9 that depend on the
-prediction net are the ones here.
+Eq. 13 prints DIV(p, p) twice; minimising that would make the net certain, of anything, and heed no sample. The terms of
+eq. 9 that depend on the prediction net are the ones here.
 """
 
 from torch import Tensor

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
-from torchvision.ops import batched_nms  # type: ignore[import-untyped]
+from torchvision.ops import batched_nms
 
 from tag2box.disco.numerics import at_least_float32, of_labels
 

@@ -8,8 +8,8 @@ from typing import Literal, cast
 
 import torch
 from torch import nn
-from torchvision.models import get_model  # type: ignore[import-untyped]
-from torchvision.ops import FrozenBatchNorm2d  # type: ignore[import-untyped]
+from torchvision.models import get_model
+from torchvision.ops import FrozenBatchNorm2d
 
 from tag2box.errors import InputError, did_you_mean
 from tag2box.nets.efficientnet_lite import EARLY_BLOCKS, LATE_BLOCKS, efficientnet_lite4

@@ -104,27 +104,37 @@ class ConditionalNet(nn.Module):
         """
         if not self.head.linear:
             raise InputError("pooled features of the conditional net: expected --head.pooling align, found max")
+        if isinstance(self.head, MlpHead) and self.head.dim < len(pooled):
+            return self._after_fc6(self.head, self._folded_fc6(self.head.fc6, pooled), noise)
         mixed = functional.conv2d(pooled, self._map_weight)  # W_f pool(f): [B, C', size, size]
         return self._from_mixed(mixed, noise)
 
     @torch.no_grad()
     def scale_noise(self, features: Tensor) -> None:
-        """Multiply w_z by the spread of these maps: VGG16's conv5 has about 0.7, EfficientNet-Lite4's last map about 7."""
+        """Multiply w_z by the spread of these maps, which differs: about 0.7 in VGG16, 7 in EfficientNet-Lite4."""
         self.mix.weight[:, -1] *= features.float().std()
 
     def _from_mixed(self, mixed: Tensor, noise: Tensor) -> Outputs:
         """[B, C', size, size] and [K, B, 1, size, size]."""
         if isinstance(self.head, MlpHead):
-            return self._predict(self.head.after_fc6(self._fc6(self.head.fc6, mixed, noise)))
+            return self._after_fc6(self.head, self.head.fc6(mixed.flatten(1)), noise)
         noisy = mixed + self._noise_weight * noise  # [K, B, C', size, size]
         return self._predict(_by_sample(self.head(noisy.flatten(0, 1)), len(noise)))
 
-    def _fc6(self, fc6: nn.Linear, mixed: Tensor, noise: Tensor) -> Tensor:
-        """fc6(mixed + w_z noise) as fc6(mixed) + (fc6 · w_z) noise → [K, B, dim]."""
-        cells = fc6.weight.view(len(fc6.weight), self.trunk.channels, -1)  # [dim, C', size²]
-        weight = torch.einsum("dcs,c->ds", cells, self._noise_weight.flatten())  # [dim, size²]
-        once: Tensor = fc6(mixed.flatten(1))  # [B, dim]
-        return once + functional.linear(noise.flatten(2), weight)
+    def _after_fc6(self, head: MlpHead, once: Tensor, noise: Tensor) -> Outputs:
+        """fc6(mixed + w_z noise) is fc6(mixed), computed once [B, dim], and (fc6 · w_z) noise."""
+        weight = torch.einsum("dcs,c->ds", self._cells(head.fc6), self._noise_weight.flatten())  # [dim, size²]
+        hidden = once + functional.linear(noise.flatten(2), weight)  # [K, B, dim]
+        return self._predict(head.after_fc6(hidden))
+
+    def _folded_fc6(self, fc6: nn.Linear, pooled: Tensor) -> Tensor:
+        """fc6(W_f pooled) as (fc6 · W_f) pooled: cheaper where proposals outnumber fc6's outputs → [B, dim]."""
+        weight = torch.einsum("dcs,ci->dis", self._cells(fc6), self._map_weight[..., 0, 0])  # [dim, C', size²]
+        return functional.linear(pooled.flatten(1), weight.flatten(1), fc6.bias)
+
+    def _cells(self, fc6: nn.Linear) -> Tensor:
+        """fc6's weights by channel and cell [dim, C', size²]."""
+        return fc6.weight.view(len(fc6.weight), self.trunk.channels, -1)
 
     def _predict(self, vectors: Tensor) -> Outputs:
         outputs: Outputs = self.predictor(vectors)

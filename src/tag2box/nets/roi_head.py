@@ -12,7 +12,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torchvision.ops import roi_align, roi_pool  # type: ignore[import-untyped]
+from torchvision.ops import roi_align, roi_pool
 
 from tag2box.errors import InputError
 from tag2box.nets.architectures import Parts, Pooling, parts_of

@@ -13,8 +13,8 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
-from torchvision.models import get_model_weights  # type: ignore[import-untyped]
-from torchvision.ops import FrozenBatchNorm2d  # type: ignore[import-untyped]
+from torchvision.models import get_model_weights
+from torchvision.ops import FrozenBatchNorm2d
 
 from tag2box.errors import InputError
 
@@ -44,16 +44,17 @@ def read_weights(name: str, weights: str | Path = PRETRAINED) -> Weights | None:
 
 
 def fill(module: nn.Module, weights: Weights | None, prefix: str = "") -> None:
-    """Give a module that was built on the meta device its numbers: random ones, then those of `weights`.
+    """Give a module that was built on the meta device its numbers: those of `weights`, or random ones.
 
     Every tensor of the module must be in `weights`, under `prefix` + its own name; what else is there is not used.
     """
     module.to_empty(device="cpu")
-    initialise(module)
-    if weights is not None:
-        with torch.no_grad():
-            for key, tensor in module.state_dict().items():
-                tensor.copy_(_matching(weights, prefix + key, tensor.shape))
+    if weights is None:
+        initialise(module)
+        return
+    with torch.no_grad():
+        for key, tensor in module.state_dict().items():
+            tensor.copy_(_matching(weights, prefix + key, tensor.shape))
 
 
 def initialise(module: nn.Module) -> None:
