@@ -1,0 +1,104 @@
+"""The order of a run: which net learns, for how many steps, from which pictures. All of it follows from the recipe.
+
+Every step draws its randomness from the seed, its phase and its number alone. So a run that goes on from a checkpoint
+sees the same pictures, noise and dropout as one that was never stopped, without any generator's state being saved.
+"""
+
+import math
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Literal
+
+import torch
+
+from tag2box.config import Optimiser, Recipe
+
+Kind = Literal["warm", "conditional", "prediction"]
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One net learning while the others stand still."""
+
+    kind: Kind
+    round: int
+    """From 1; 0 for the warm start."""
+    steps: int
+    rate: float
+
+    @property
+    def name(self) -> str:
+        """As progress shows it."""
+        return "warm start" if self.kind == "warm" else f"round {self.round}, {self.kind} net"
+
+
+def phases(recipe: Recipe, images: int) -> list[Phase]:
+    """The warm start, then each round's two halves (METHOD §8)."""
+    per_epoch = images / recipe.optimiser.images
+    rounds, warm = recipe.rounds, recipe.warm
+    plan = [Phase("warm", 0, _steps(warm.epochs, per_epoch), warm.rate)]
+    for number in range(1, rounds.number + 1):
+        plan.append(Phase("conditional", number, _steps(rounds.conditional_epochs, per_epoch), rounds.conditional_rate))
+        plan.append(Phase("prediction", number, _steps(rounds.prediction_epochs, per_epoch), rounds.prediction_rate))
+    return plan
+
+
+def _steps(epochs: float, per_epoch: float) -> int:
+    return max(1, round(epochs * per_epoch))
+
+
+def rate_at(step: int, phase: Phase, settings: Optimiser) -> float:
+    """The learning rate of a step."""
+    warmup = min(1.0, (step + 1) / settings.warmup) if settings.warmup else 1.0
+    done = step / phase.steps
+    shape = {
+        "constant": 1.0,
+        "cosine": 0.5 * (1 + math.cos(math.pi * done)),
+        "step": 1.0 if done < 2 / 3 else 0.1,
+    }
+    return phase.rate * warmup * shape[settings.schedule]
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """Which picture is shown, and how."""
+
+    index: int
+    scale: int
+    mirrored: bool
+
+
+def showings(recipe: Recipe, images: int, phase: int, step: int) -> list[Showing]:
+    """The pictures of a step, over all processes. Each epoch goes through all pictures in an order of its own."""
+    size, data = recipe.optimiser.images, recipe.data
+    generator = generator_for(recipe.seed, phase, step)
+    chosen = []
+    for position in range(step * size, (step + 1) * size):
+        order = _order(recipe.seed, phase, position // images, images)
+        scale = data.scales[int(torch.randint(len(data.scales), (), generator=generator))]
+        mirrored = data.flip and bool(torch.rand((), generator=generator) < 0.5)
+        chosen.append(Showing(order[position % images], scale, mirrored))
+    return chosen
+
+
+_orders: dict[tuple[int, int, int, int], list[int]] = {}
+
+
+def _order(seed: int, phase: int, epoch: int, images: int) -> list[int]:
+    key = (seed, phase, epoch, images)
+    if key not in _orders:
+        if len(_orders) > 4:  # two epochs meet in a step; older ones do not come back
+            _orders.clear()
+        generator = generator_for(seed, phase, -1 - epoch)
+        _orders[key] = torch.randperm(images, generator=generator).tolist()
+    return _orders[key]
+
+
+def seed_for(*numbers: int) -> int:
+    """A seed from several numbers; near ones give unrelated seeds."""
+    return int.from_bytes(blake2b(repr(numbers).encode(), digest_size=7).digest(), "big")
+
+
+def generator_for(*numbers: int) -> torch.Generator:
+    """A CPU generator of its own for a place in the run."""
+    return torch.Generator().manual_seed(seed_for(*numbers))

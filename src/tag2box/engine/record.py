@@ -1,0 +1,146 @@
+"""What a run says of itself as it goes: a row per stage, and a few pictures with both nets' boxes."""
+
+import resource
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from tag2box.config import Recipe
+from tag2box.engine.measure import prediction_scorer, sample_view
+from tag2box.engine.views import Album
+from tag2box.inference import select_detections
+from tag2box.nets.conditional import ConditionalNet
+from tag2box.nets.prediction import PredictionNet
+
+Row = dict[str, Any]
+SHOWN = 8
+"""Pictures that are followed over the rounds."""
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """One picture after one stage, in its own pixels: the paper's figure 2."""
+
+    index: int
+    stage: str
+    prediction: list[tuple[str, float, Box]]
+    samples: list[list[tuple[str, Box]]]
+
+
+class Report(Protocol):
+    """Where the record goes."""
+
+    def results(self, rows: list[Row]) -> None:
+        """All stages so far."""
+
+    def samples(self, followed: list[Followed]) -> None:
+        """The pictures of the stage just finished."""
+
+
+@dataclass
+class Record:
+    """Rows of the stages, and the means of what was logged since the last."""
+
+    rows: list[Row] = field(default_factory=list)
+    best: float = float("-inf")
+    _sums: dict[str, Tensor] = field(default_factory=dict)
+    _steps: dict[str, int] = field(default_factory=dict)
+    _images: int = 0
+    _seconds: float = 0.0
+    _began: float = field(default_factory=time.monotonic)
+
+    def log(self, logs: Mapping[str, Tensor], images: int) -> None:
+        """Count a step. Sums stay on the device, where adding does not wait."""
+        for name, value in logs.items():
+            self._sums[name] = self._sums[name] + value if name in self._sums else value
+            self._steps[name] = self._steps.get(name, 0) + 1
+        self._images += images
+
+    def add(self, row: Row, device: torch.device) -> Row:
+        """Complete a stage's row with what was logged since the last, and its seconds; two stages may share a phase."""
+        seconds = self._seconds + time.monotonic() - self._began
+        means = {name: float(total) / self._steps[name] for name, total in self._sums.items()}
+        speed = {"images_per_second": self._images / seconds} if self._images else {}
+        row = {**row, "seconds": seconds, **means, **speed, "peak_memory_mb": peak_memory_mb(device)}
+        self.rows = [other for other in self.rows if other["stage"] != row["stage"]] + [row]
+        self._sums, self._steps, self._images, self._seconds = {}, {}, 0, 0.0
+        self._began = time.monotonic()
+        return row
+
+    def is_best(self, row: Row) -> bool:
+        """Whether no earlier round was better: by mAP on held-out pictures, else CorLoc; with neither, the last is."""
+        score = next((row[name] for name in ("map", "corloc") if row.get(name) == row.get(name, float("nan"))), None)
+        if score is None or score >= self.best:
+            self.best = self.best if score is None else score
+            return True
+        return False
+
+    def state(self) -> dict[str, Any]:
+        """For the checkpoint."""
+        sums = {name: float(value) for name, value in self._sums.items()}
+        seconds = self._seconds + time.monotonic() - self._began
+        return {
+            "rows": self.rows,
+            "best": self.best,
+            "sums": sums,
+            "steps": self._steps,
+            "images": self._images,
+            "seconds": seconds,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """From the checkpoint."""
+        self.rows, self.best = state["rows"], state["best"]
+        self._sums = {name: torch.tensor(value) for name, value in state["sums"].items()}
+        self._steps, self._images, self._seconds = state["steps"], state["images"], state["seconds"]
+        self._began = time.monotonic()
+
+
+def peak_memory_mb(device: torch.device) -> float:
+    """The most that was in use so far: on a GPU what tensors took, else the process."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**20
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+@torch.no_grad()
+def follow(
+    stage: str, conditional: ConditionalNet, prediction: PredictionNet, album: Album, recipe: Recipe
+) -> list[Followed]:
+    """Both nets on a few pictures spread over the data set, the same in every round and under the same noise."""
+    chosen = range(0, len(album), max(1, len(album) // SHOWN))[:SHOWN]
+    return [_follow_one(index, stage, conditional, prediction, album, recipe) for index in chosen]
+
+
+def _follow_one(
+    index: int, stage: str, conditional: ConditionalNet, prediction: PredictionNet, album: Album, recipe: Recipe
+) -> Followed:
+    view, classes = album.view(index, recipe.inference.scales[0]), album.dataset.classes
+    size = album.dataset[index].size
+    scale = view.boxes.new_tensor([size[0] / view.size[0], size[1] / view.size[1]] * 2)
+    sampled = sample_view(conditional, prediction, view, recipe, recipe.seed, -1, index)
+    probabilities, boxes = prediction_scorer(prediction)(view)
+    found = select_detections(
+        probabilities, boxes * scale, size=size, nms=recipe.inference.nms, min_score=0.3, max_detections=10
+    )
+    return Followed(
+        index,
+        stage,
+        [(classes[c], s, _box(b)) for b, s, c in zip(*(part.tolist() for part in found), strict=True)],
+        [
+            [(classes[c - 1], _box(b)) for b, c in zip((truth * scale).tolist(), labels.tolist(), strict=True)]
+            for truth, labels in sampled.truths
+        ],
+    )
+
+
+def _box(sides: list[float]) -> Box:
+    x0, y0, x1, y1 = sides
+    return x0, y0, x1, y1

@@ -1,0 +1,145 @@
+"""One training step of each of the three nets: views in, a loss and what to log out.
+
+Each is a module whose `forward` is the whole step, so that a distributed wrapper sees one call.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torchvision.ops import box_iou
+
+from tag2box.config import Rounds, Warm
+from tag2box.disco.direct_loss import direct_loss_surrogate
+from tag2box.disco.diversity import localisation_diversities
+from tag2box.disco.offsets import FAST_RCNN, decode, encode
+from tag2box.disco.prediction_loss import balanced_weights, prediction_loss
+from tag2box.disco.sampling import PseudoTruth, constrained_argmax, pseudo_ground_truths
+from tag2box.engine.forward import conditional_outputs, prediction_outputs, warm_outputs
+from tag2box.engine.views import View
+from tag2box.mil import MilNet, mil_losses
+from tag2box.nets.conditional import ConditionalNet
+from tag2box.nets.prediction import Outputs, PredictionNet
+
+Logs = dict[str, Tensor]
+FOREGROUND, LEFT_OUT = 0.5, 0.1
+"""IoU with a pseudo-truth box from which a proposal is an object, and below which it is left out (METHOD §5)."""
+
+
+class WarmStep(nn.Module):
+    """WSDDN and refinement branches on the tags (METHOD §7)."""
+
+    def __init__(self, net: MilNet, settings: Warm) -> None:
+        super().__init__()
+        self.net, self.settings = net, settings
+
+    def forward(self, views: Sequence[View]) -> tuple[Tensor, Logs]:
+        """The mean loss of the views."""
+        images, refined, regression = [], [], []
+        for view, outputs in zip(views, warm_outputs(self.net, views), strict=True):
+            losses = mil_losses(outputs, view.boxes, view.tags, FAST_RCNN)
+            images.append(losses.wsddn)
+            refined += [torch.stack(losses.refined).sum()] if losses.refined else []
+            regression += [losses.regression] if losses.regression is not None else []
+        parts = {"loss_tags": images, "loss_refined": refined, "loss_boxes": regression}
+        logs = {name: torch.stack(values).mean() for name, values in parts.items() if values}
+        weights = {"loss_tags": 1.0, "loss_refined": self.settings.refinement, "loss_boxes": self.settings.refinement}
+        return torch.stack([weights[name] * value for name, value in logs.items()]).sum(), logs
+
+
+class ConditionalStep(nn.Module):
+    """The conditional net's share of DISC by direct loss minimisation (eq. 14, algorithm 1); the other net is fixed."""
+
+    def __init__(self, net: ConditionalNet, settings: Rounds) -> None:
+        super().__init__()
+        self.net, self.settings = net, settings
+
+    def forward(self, views: Sequence[View], noise: Tensor, predictions: Sequence[Outputs]) -> tuple[Tensor, Logs]:
+        """The mean over the views. `predictions` are the prediction net's outputs for them, without gradient."""
+        outputs = conditional_outputs(self.net, views, noise)
+        pairs = [self._view(*one) for one in zip(views, outputs, predictions, strict=True)]
+        direct, boxes = (torch.stack(values).mean() for values in zip(*pairs, strict=True))
+        spread = torch.stack([one.scores.detach().float().std() for one in outputs]).mean()
+        loss = direct + self.settings.loss_ratio * boxes
+        return loss, {"loss_direct": direct, "loss_apart": boxes, "score_spread": spread}
+
+    def _view(self, view: View, outputs: Outputs, prediction: Outputs) -> tuple[Tensor, Tensor]:
+        settings, scores = self.settings, outputs.scores.float()  # [K, B, C + 1]
+        samples = constrained_argmax(scores.detach(), view.tags)  # [K, B]
+        probabilities = prediction.scores.float().softmax(-1)
+        # The normaliser: as in a Fast R-CNN mini-batch, what any sample calls an object has a quarter of the weight.
+        weights = balanced_weights(samples.amax(0))  # [B]
+        direct = direct_loss_surrogate(
+            scores,
+            probabilities,
+            samples,
+            view.tags,
+            epsilon=settings.epsilon,
+            gamma=settings.gamma,
+            weights=weights,
+        )
+        chosen = of_samples(outputs.offsets.float(), samples)  # [K, B, 4]
+        apart = localisation_diversities(probabilities, samples, prediction.offsets.float(), chosen, weights)
+        return direct, apart.pc - settings.gamma * apart.cc
+
+
+class PredictionStep(nn.Module):
+    """The prediction net's share of DISC (eq. 13, mended) on pseudo ground truth, the conditional net fixed."""
+
+    def __init__(self, net: PredictionNet, settings: Rounds) -> None:
+        super().__init__()
+        self.net, self.settings = net, settings
+
+    def forward(self, views: Sequence[View], truths: Sequence[list["Boxed"]]) -> tuple[Tensor, Logs]:
+        """The mean over the views; `truths` holds for each the pseudo ground truth of every sample."""
+        outputs = prediction_outputs(self.net, views)
+        pairs = [self._view(*one) for one in zip(views, outputs, truths, strict=True)]
+        labels, boxes = (torch.stack(values).mean() for values in zip(*pairs, strict=True))
+        return labels + self.settings.loss_ratio * boxes, {"loss_labels": labels, "loss_boxes": boxes}
+
+    def _view(self, view: View, outputs: Outputs, truths: list["Boxed"]) -> tuple[Tensor, Tensor]:
+        assigned = [assign(view.boxes, truth) for truth in truths]
+        labels, counts, wanted = (
+            torch.stack(parts) for parts in zip(*assigned, strict=True)
+        )  # [K, B], [K, B], [K, B, 4]
+        weights = balanced_weights(labels, counts)  # [K, B]
+        probabilities = outputs.scores.float().softmax(-1)
+        settings = self.settings
+        brier = prediction_loss(
+            probabilities, labels, gamma=settings.gamma, weights=weights, self_diversity=settings.self_diversity
+        )
+        found = of_samples(outputs.offsets.float().expand(len(labels), -1, -1, -1), labels)  # [K, B, 4]
+        apart = functional.smooth_l1_loss(found, wanted, reduction="none").sum(-1)  # [K, B]
+        return brier, (apart * weights * (labels > 0)).sum(-1).mean()
+
+
+Boxed = tuple[Tensor, Tensor]
+"""The boxes [T, 4] and classes 1…C [T] of a sample's pseudo ground truth."""
+
+
+def pseudo_truths(view: View, outputs: Outputs, settings: Rounds) -> tuple[Tensor, list[Boxed]]:
+    """Samples [K, B] of the conditional net (eq. 2–4) and the pseudo ground truth that each leaves after thinning."""
+    scores = outputs.scores.float()
+    samples = constrained_argmax(scores, view.tags)  # [K, B]
+    boxes = decode(of_samples(outputs.offsets.float(), samples), view.boxes, FAST_RCNN)  # [K, B, 4]
+    picks: list[PseudoTruth] = pseudo_ground_truths(
+        samples, scores.softmax(-1), boxes, view.tags, settings.threshold, settings.nms
+    )
+    return samples, [(boxes[k, pick.indices], pick.classes) for k, pick in enumerate(picks)]
+
+
+def assign(proposals: Tensor, truth: Boxed) -> tuple[Tensor, Tensor, Tensor]:
+    """Labels [B], which proposals count [B] and wanted offsets [B, 4], as Fast R-CNN has them from true boxes."""
+    boxes, classes = truth
+    if not len(boxes):  # a picture without a tag: all of it is background
+        none = torch.zeros(len(proposals), dtype=torch.long, device=proposals.device)
+        return none, none == 0, torch.zeros_like(proposals)
+    overlap, nearest = box_iou(proposals, boxes).max(dim=1)  # [B], [B]
+    labels = classes[nearest] * (overlap >= FOREGROUND)
+    return labels, overlap >= LEFT_OUT, encode(boxes[nearest], proposals, FAST_RCNN)
+
+
+def of_samples(offsets: Tensor, samples: Tensor) -> Tensor:
+    """The offsets of each proposal's label: [K, B, C + 1, 4] and [K, B] → [K, B, 4]."""
+    return offsets.gather(2, samples[..., None, None].expand(-1, -1, 1, 4)).squeeze(2)

@@ -1,0 +1,98 @@
+"""What the nets are shown: a picture at a scale, perhaps mirrored, with its proposals and tags.
+
+Where the trunk is frozen its features can be kept, computed once for each scale and side: pooled for every proposal
+where the pooling is linear, else the whole map.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from tag2box.config import Data
+from tag2box.data.images import read_image
+from tag2box.data.records import Dataset
+from tag2box.inference import flip_boxes, resized
+from tag2box.nets.backbone import Trunk
+from tag2box.nets.roi_head import RoIHead
+from tag2box.proposals.store import ProposalStore
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One showing of a picture. Of `pixels`, `map` and `pooled` one is there: the farthest that is kept."""
+
+    boxes: Tensor
+    """Proposals in the view's pixels [B, 4]."""
+    tags: Tensor
+    """bool [C], on the CPU: what reads them would otherwise wait for the device."""
+    size: tuple[int, int]
+    """Width and height in pixels."""
+    grid: tuple[int, int]
+    """Height and width of the trunk's map, for the noise."""
+    pixels: Tensor | None = None
+    """RGB in 0–255 [3, H, W]."""
+    map: Tensor | None = None
+    """[C', h, w]"""
+    pooled: Tensor | None = None
+    """[B, C', size, size]"""
+
+
+class Album:
+    """A data set's pictures, proposals and tags, and the features of a frozen trunk where they are to be kept."""
+
+    def __init__(
+        self, dataset: Dataset, store: ProposalStore, data: Data, device: torch.device, trunk: Trunk, head: RoIHead
+    ) -> None:
+        self.dataset, self.store, self.data, self.device = dataset, store, data, device
+        self.tags = torch.from_numpy(dataset.tag_matrix())  # [N, C]
+        self._trunk, self._head = trunk, head
+        self._kept: dict[tuple[int, int, bool], View] | None = {} if data.cache and trunk.frozen else None
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def view(self, index: int, scale: int, mirrored: bool = False) -> View:
+        """The picture with that number, its short side `scale` pixels long."""
+        if self._kept is None:
+            return self._show(index, scale, mirrored)
+        key = (index, scale, mirrored)
+        if key not in self._kept:
+            self._kept[key] = self._featured(self._show(index, scale, mirrored))
+        return self._kept[key]
+
+    def proposals(self, index: int) -> Tensor:
+        """Proposals in the picture's own pixels [B, 4]."""
+        boxes = self.store[self.dataset[index].id][: self.data.max_proposals]
+        return torch.from_numpy(boxes.astype("float32")).to(self.device)
+
+    def _show(self, index: int, scale: int, mirrored: bool) -> View:
+        picture = torch.from_numpy(read_image(self.dataset[index].path)).permute(2, 0, 1)  # [3, H, W]
+        pixels, x, y = resized(picture.to(self.device), scale, self.data.max_side)
+        boxes = self.proposals(index) * torch.tensor([x, y, x, y], device=self.device)
+        if mirrored:
+            pixels, boxes = pixels.flip(2), flip_boxes(boxes, pixels.shape[2])
+        stride = self._trunk.stride
+        grid = (-(-pixels.shape[1] // stride), -(-pixels.shape[2] // stride))
+        return View(boxes, self.tags[index], (pixels.shape[2], pixels.shape[1]), grid, pixels=pixels)
+
+    @torch.no_grad()
+    def _featured(self, view: View) -> View:
+        """The view with features in place of pixels, in half precision: they are many."""
+        assert view.pixels is not None
+        features = self._trunk.features(view.pixels[None])  # [1, C', h, w]
+        grid = (features.shape[2], features.shape[3])
+        if self._head.linear:
+            pooled = self._head.pool(features, [view.boxes]).half()
+            return replace(view, grid=grid, pixels=None, pooled=pooled)
+        return replace(view, grid=grid, pixels=None, map=features[0].half())
+
+
+def padded(images: Sequence[Tensor]) -> Tensor:
+    """Pictures or maps [C, h, w] of different sizes as one batch, zeros to the right and below → [N, C, H, W]."""
+    height, width = max(one.shape[1] for one in images), max(one.shape[2] for one in images)
+    batch = images[0].new_zeros(len(images), images[0].shape[0], height, width)
+    for row, one in zip(batch, images, strict=True):
+        row[:, : one.shape[1], : one.shape[2]] = one
+    return batch
