@@ -29,6 +29,14 @@ def write_atomically(path: Path, content: bytes | str) -> None:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, where missing."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the folder {folder}: {error.strerror or error}") from None
+
+
 def require_writable(path: Path) -> None:
     """Find out before the work, not after it, that its result cannot be written to `path`."""
     _reserve(path).unlink()

@@ -9,10 +9,10 @@ PATIENCE_S = 2.0
 
 
 @contextmanager
-def progress(what: str, total: int, done: int = 0) -> Iterator[Callable[[], None]]:
-    """A bar over `total` images, of which `done` were finished before; yields the function that counts one more.
+def progress(what: str, total: int, done: int = 0, unit: str = "images") -> Iterator[Callable[[], None]]:
+    """A bar over `total` images or other units, of which `done` were finished before; yields what counts one more.
 
-    It shows images per second of this run, which those finished before do not swell, and the time left.
+    It shows how many of them a second in this run, which those finished before do not swell, and the time left.
     """
     if not sys.stderr.isatty():
         yield lambda: None
@@ -20,10 +20,10 @@ def progress(what: str, total: int, done: int = 0) -> Iterator[Callable[[], None
     from rich.console import Console  # here, since most calls need no bar
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    rate = TextColumn("{task.fields[rate]:.1f} images/s", style="progress.data.speed")
+    rate = TextColumn("{task.fields[rate]:.1f} {task.fields[unit]}/s", style="progress.data.speed")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn())
     bar = Progress(*columns, console=Console(stderr=True))
-    task = bar.add_task(what, total=total, completed=done, rate=0.0)
+    task = bar.add_task(what, total=total, completed=done, rate=0.0, unit=unit)
     began, counted = time.monotonic(), 0
 
     def count_one() -> None:

@@ -50,14 +50,14 @@ def propose_dataset(
     else:
         store = compute_proposals(dataset, path, settings, workers=workers, overwrite=overwrite)
     console = Console(highlight=False)
-    mean, seconds = store.count / max(len(store), 1), time.monotonic() - began
-    summary = f"{len(store):,} images, {mean:,.0f} boxes an image on average, {seconds:.1f} s"
+    mean, seconds = sum(len(store[id]) for id in dataset.ids) / len(dataset), time.monotonic() - began
+    summary = f"{len(dataset):,} images, {mean:,.0f} boxes an image on average, {seconds:.1f} s"
     console.print(f"{store.path}: {summary}", soft_wrap=True)
     truth = open_ground_truth(data, split, images=images)
     if truth is not None:
         report_recall(dataset, truth.subset(dataset.ids), store, console, json_out)
     elif json_out is not None:
-        write_atomically(json_out, as_json({"images": len(store), "boxes_per_image": mean}))
+        write_atomically(json_out, as_json({"images": len(dataset), "boxes_per_image": mean}))
     return store
 
 

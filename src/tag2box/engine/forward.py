@@ -32,7 +32,9 @@ def conditional_outputs(net: ConditionalNet, views: Sequence[View], noise: Tenso
     elif views[0].map is not None:
         outputs = net.from_features(_maps(views), boxes, noise=noise)
     else:
-        outputs = net(_pixels(views), boxes, noise=noise)
+        features = net.trunk.features(_pixels(views))
+        height, width = features.shape[2:]  # VGG's pooling drops a last row that does not fill a cell; the grid has it
+        outputs = net.from_features(features, boxes, noise=noise[..., :height, :width])
     return _by_view(outputs, views, dim=1)
 
 
@@ -58,7 +60,7 @@ def _by_view(outputs: Outputs, views: Sequence[View], dim: int) -> list[Outputs]
 
 
 def _pooled(views: Sequence[View]) -> Tensor:
-    return torch.cat([view.pooled for view in views if view.pooled is not None]).float()
+    return torch.cat([view.pooled.float() for view in views if view.pooled is not None])  # CPU autocast joins no halves
 
 
 def _maps(views: Sequence[View]) -> Tensor:

@@ -143,7 +143,8 @@ class Run:
         torch.manual_seed(seed_for(self.recipe.seed, -2))
         prediction = prediction_from_mil(self._warm)
         conditional = conditional_from_mil(self._warm, noise_spread=self.recipe.rounds.noise_spread)
-        self.nets |= {"prediction": prediction, "conditional": conditional}
+        made = {"prediction": prediction, "conditional": conditional}
+        self.nets |= {name: net.to(self.fabric.device) for name, net in made.items()}
 
     def _begin(self, phase: Phase) -> None:
         if phase.kind != "warm" and "prediction" not in self.nets:

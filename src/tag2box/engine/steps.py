@@ -111,7 +111,8 @@ class PredictionStep(nn.Module):
         )
         found = of_samples(outputs.offsets.float().expand(len(labels), -1, -1, -1), labels)  # [K, B, 4]
         apart = functional.smooth_l1_loss(found, wanted, reduction="none").sum(-1)  # [K, B]
-        return brier, (apart * weights * (labels > 0)).sum(-1).mean()
+        apart = apart.where(labels > 0, 0)  # elsewhere it may be infinite: a box regressed to nothing has no logarithm
+        return brier, (apart * weights).sum(-1).mean()
 
 
 Boxed = tuple[Tensor, Tensor]

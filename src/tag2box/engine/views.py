@@ -19,7 +19,7 @@ from tag2box.nets.roi_head import RoIHead
 from tag2box.proposals.store import ProposalStore
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: Lightning's mixed precision copies what goes into a module, field by field
 class View:
     """One showing of a picture. Of `pixels`, `map` and `pooled` one is there: the farthest that is kept."""
 
@@ -81,7 +81,8 @@ class Album:
     def _featured(self, view: View) -> View:
         """The view with features in place of pixels, in half precision: they are many."""
         assert view.pixels is not None
-        features = self._trunk.features(view.pixels[None])  # [1, C', h, w]
+        with torch.autocast(self.device.type, enabled=False):  # the same whoever asks first: resumed runs depend on it
+            features = self._trunk.features(view.pixels[None])  # [1, C', h, w]
         grid = (features.shape[2], features.shape[3])
         if self._head.linear:
             pooled = self._head.pool(features, [view.boxes]).half()

@@ -6,12 +6,14 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from tag2box.data.images import read_image
 from tag2box.data.records import Dataset
+from tag2box.files import make_folder, require_writable
 from tag2box.progress import progress
 from tag2box.proposals.journal import Journal
 from tag2box.proposals.selective_search import Settings, selective_search
@@ -28,7 +30,8 @@ def compute_proposals(
     """
     if path.exists() and not overwrite:
         return open_store(path, dataset, settings.as_dict())
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
+    require_writable(path)
     fingerprint = _fingerprint(dataset, settings)
     journal = Journal(path.with_name(path.name + ".partial"), fingerprint)
     try:
@@ -60,9 +63,10 @@ def _fill(journal: Journal, dataset: Dataset, settings: Settings, workers: int) 
     done = len(dataset) - len(todo)
     with progress("proposals", total=len(dataset), done=done) as count_one:
         paths = [dataset[number].path for number in todo]
-        for index, boxes in _in_processes(paths, settings, min(workers, len(todo))):
-            journal.append(todo[index], boxes)
-            count_one()
+        with closing(_in_processes(paths, settings, min(workers, len(todo)))) as results:
+            for index, boxes in results:
+                journal.append(todo[index], boxes)
+                count_one()
 
 
 def propose(path: Path, settings: Settings) -> ProposalBoxes:
@@ -70,7 +74,9 @@ def propose(path: Path, settings: Settings) -> ProposalBoxes:
     return selective_search(read_image(path), settings)
 
 
-def _in_processes(paths: Sequence[Path], settings: Settings, workers: int) -> Iterator[tuple[int, ProposalBoxes]]:
+def _in_processes(
+    paths: Sequence[Path], settings: Settings, workers: int
+) -> Generator[tuple[int, ProposalBoxes], None, None]:
     """(index, boxes) of every path, in order of finishing."""
     if workers <= 1:
         yield from ((index, propose(path, settings)) for index, path in enumerate(paths))
@@ -78,8 +84,13 @@ def _in_processes(paths: Sequence[Path], settings: Settings, workers: int) -> It
     # Spawned, not forked: a fork of a process with OpenCV's or PyTorch's threads may hang.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
+
+    def submit(path: Path) -> "Future[ProposalBoxes]":
+        with _deaf_children():  # the pool starts its processes as tasks come
+            return pool.submit(propose, path, settings)
+
     try:
-        yield from _collect(lambda path: pool.submit(propose, path, settings), paths, ahead=4 * workers)
+        yield from _collect(submit, paths, ahead=4 * workers)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
@@ -100,6 +111,19 @@ def _collect(
 def _finished(running: dict["Future[ProposalBoxes]", int]) -> Iterator[tuple[int, ProposalBoxes]]:
     for future in wait(running, return_when=FIRST_COMPLETED).done:
         yield running.pop(future), future.result()
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Processes started meanwhile do not hear Ctrl-C from their first instruction on; here it waits until the end."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows; there _start_worker has to do
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _start_worker() -> None:

@@ -113,8 +113,9 @@ def _absorb(
 def group(regions: Regions, measures: tuple[bool, bool, bool], area: float) -> NDArray[np.int32]:
     """Boxes of the R first regions and of the R − 1 that come of merging them, in that order [2R − 1, 4].
 
-    `measures` says whether colour, size and fill count; `area` is the image's. Each region remembers its nearest
-    neighbour, so a merge looks at the regions around it and not at all pairs.
+    `measures` says whether colour, size and fill count; `area` is the image's. Of equally similar pairs the first by
+    number is merged, the second region into the first. Each region remembers its nearest neighbour, so a merge looks at
+    the regions around it and not at all pairs.
     """
     histograms, sizes, boxes = regions.histograms.copy(), regions.sizes.copy(), regions.boxes.copy()
     count = len(sizes)
@@ -142,9 +143,10 @@ def group(regions: Regions, measures: tuple[bool, bool, bool], area: float) -> N
             if similarity[a, c] >= 0 or similarity[b, c] >= 0:
                 similarity[a, c] = similarity[c, a] = _similarity(a, c, histograms, sizes, boxes, measures, area)
                 similarity[b, c] = similarity[c, b] = -1
-                if nearest[c] == a or nearest[c] == b:
+                was = nearest[c]
+                if was in (a, b):
                     nearest[c] = _nearest(similarity, c)
-                elif similarity[c, a] > similarity[c, nearest[c]]:
+                elif (similarity[c, a], was) > (similarity[c, was], a):  # nearer, or the first of equals
                     nearest[c] = a
         nearest[a] = _nearest(similarity, a)
     return found

@@ -71,11 +71,13 @@ class Journal:
 
     def _recover(self) -> None:
         """Index the whole records and cut off what follows them."""
-        good = self._file.tell()
+        good, end = self._file.tell(), self.path.stat().st_size
         while len(head := self._file.read(_RECORD.size)) == _RECORD.size:
             number, count, checksum = _RECORD.unpack(head)
+            if count * 8 > end - self._file.tell():  # cut off, or a count not to be believed
+                break
             data = self._file.read(count * 8)
-            if len(data) < count * 8 or _checksum(number, count, data) != checksum:
+            if _checksum(number, count, data) != checksum:
                 break
             self._places[number] = (good + _RECORD.size, count)
             good = self._file.tell()

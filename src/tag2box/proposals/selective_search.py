@@ -89,13 +89,20 @@ def selective_search(image: Image, settings: Settings) -> ProposalBoxes:
     """
     height, width = image.shape[:2]
     boxes = np.concatenate([_search(image, one, settings.sigma) for one in settings.passes])
-    boxes, count = np.unique(boxes, axis=0, return_counts=True)
+    boxes, count = _count_equal(boxes)
     least = min(settings.min_side * max(1.0, min(height, width) / 350), height, width)
     large = ((boxes[:, 2:] - boxes[:, :2]) >= least).all(axis=1)
     kept, votes = thin(boxes[large], count[large], settings.overlap)
     # Found more often, and larger: the first favours what is really there, the second whole objects over their parts.
     order = np.argsort(-votes * np.prod(kept[:, 2:] - kept[:, :2], axis=1) ** 0.25, kind="stable")
     return kept[order[: settings.max_boxes]].astype("<i2")
+
+
+def _count_equal(boxes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Different boxes in order, and how often each occurs. As one number a box, since np.unique is slow on rows."""
+    places = np.array([48, 32, 16, 0])  # sides are below 2¹⁵
+    keys, counts = np.unique((boxes << places).sum(axis=1), return_counts=True)
+    return keys[:, None] >> places & 0xFFFF, counts
 
 
 def _search(image: Image, one: Pass, sigma: float) -> NDArray[np.int64]:

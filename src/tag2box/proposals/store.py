@@ -40,10 +40,8 @@ class ProposalStore:
     """The proposals in a file, by image id."""
 
     def __init__(self, path: Path) -> None:
-        metadata, arrays = _map_file(path)
         self.path = path
-        self.settings: dict[str, Any] = json.loads(metadata["settings"])
-        self.images_digest: str = metadata["images"]
+        self.settings, self.images_digest, arrays = _map_file(path)
         self._offsets, self._id_offsets, self._sizes = arrays["offsets"], arrays["id_offsets"], arrays["sizes"]
         self._boxes, self._ids = arrays["boxes"], arrays["ids"]
 
@@ -180,8 +178,8 @@ def _header(shapes: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]], metadat
     return struct.pack("<Q", len(text)) + text
 
 
-def _map_file(path: Path) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
-    """The header's metadata and the arrays, mapped and not read."""
+def _map_file(path: Path) -> tuple[dict[str, Any], str, dict[str, NDArray[Any]]]:
+    """The settings, the digest of the images, and the arrays, mapped and not read."""
     try:
         with path.open("rb") as file:
             (length,) = struct.unpack("<Q", file.read(8))
@@ -189,13 +187,27 @@ def _map_file(path: Path) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
         metadata = header.pop("__metadata__")
         if metadata["format"] != FORMAT:
             raise ValueError(metadata["format"])
-        raw = np.memmap(path, dtype=np.uint8, mode="r")
-        arrays = {name: _array(raw[8 + length :], entry) for name, entry in header.items()}
+        raw = np.memmap(path, dtype=np.uint8, mode="r")[8 + length :]
+        arrays = {name: _array(raw, entry) for name, entry in header.items()}
+        _require_whole(arrays, len(raw))
+        settings, images_digest = json.loads(metadata["settings"]), metadata["images"]
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except (struct.error, ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"{path}: expected a tag2box proposal store, found something else") from None
-    return metadata, arrays
+    except (struct.error, ValueError, LookupError, TypeError, AttributeError):
+        raise InputError(f"{path}: expected a whole tag2box proposal store, found something else") from None
+    return settings, images_digest, arrays
+
+
+def _require_whole(arrays: Mapping[str, NDArray[Any]], size: int) -> None:
+    """The arrays fit each other and fill the file; what is cut off or pieced together does not."""
+    offsets, id_offsets = arrays["offsets"], arrays["id_offsets"]
+    images = len(offsets) - 1
+    shapes = {"offsets": (images + 1,), "id_offsets": (images + 1,), "sizes": (images, 2)}
+    shapes |= {"boxes": (int(offsets[-1]), 4), "ids": (int(id_offsets[-1]),)}
+    if {name: array.shape for name, array in arrays.items()} != shapes or size != sum(
+        a.nbytes for a in arrays.values()
+    ):
+        raise ValueError("the arrays do not fit")
 
 
 def _array(raw: NDArray[np.uint8], entry: Mapping[str, Any]) -> NDArray[Any]:

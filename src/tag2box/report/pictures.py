@@ -28,7 +28,7 @@ def objects_sheet(dataset: Dataset, truth: GroundTruth, out: Path, *, rows: int 
 def proposals_sheet(
     dataset: Dataset, truth: GroundTruth, store: ProposalStore, out: Path, *, rows: int = 3, columns: int = 6
 ) -> None:
-    """Each object's best proposal, on pictures from all over the data set: green at IoU ≥ 0.7, orange ≥ 0.5, else red."""
+    """Each object's best proposal, on pictures from all over the set: green at IoU ≥ 0.7, orange ≥ 0.5, else red."""
 
     def colour_of(overlap: float) -> str:
         return GOOD if overlap >= 0.7 else FAIR if overlap >= 0.5 else MISSED

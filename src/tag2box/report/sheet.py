@@ -38,13 +38,13 @@ def draw_sheet(photos: Sequence[Photo], out: Path, *, columns: int = 6) -> None:
 def _band(photos: Sequence[Photo]) -> Image.Image:
     """One row: pictures of one height that together fill the width, and captions."""
     free = WIDTH - GUTTER * (len(photos) + 1)
-    height = min(TALLEST, free / sum(photo.image.width / photo.image.height for photo in photos))
+    height = max(1, min(TALLEST, free / sum(photo.image.width / photo.image.height for photo in photos)))
     band = Image.new("RGB", (WIDTH, round(height) + CAPTION + GUTTER), "white")
     x = float(GUTTER)
     for photo in photos:
         scale = height / photo.image.height
         left, right = round(x), round(x + photo.image.width * scale)
-        picture = photo.image.resize((right - left, round(height)), Image.Resampling.LANCZOS)
+        picture = photo.image.resize((max(1, right - left), round(height)), Image.Resampling.LANCZOS)
         _draw_boxes(picture, photo, scale)
         band.paste(picture, (left, 0))
         _draw_caption(ImageDraw.Draw(band), left, round(height), photo.caption)

@@ -1,0 +1,131 @@
+"""Pieces of HTML. Every word that goes in is escaped here: names of files and classes can hold anything."""
+
+import base64
+import io
+import mimetypes
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+from PIL import Image
+
+HEAVY = 150_000
+"""Bytes from which a picture with photographs in it is embedded as JPEG instead, at a fifth of the size."""
+LONG = 18
+"""Letters from which a fact has a line to itself."""
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<title>{title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+
+def page(title: str, style: str, body: Iterable[str]) -> str:
+    """A whole page that asks nothing of the network: its own policy forbids it."""
+    return PAGE.format(title=escape(title), style=style, body="\n".join(part for part in body if part))
+
+
+def header(title: str, *parts: str) -> str:
+    """What the page is about, before its sections."""
+    heading = f'<p class="eyebrow">tag2box run</p>\n<h1>{escape(title)}</h1>'
+    return "\n".join(["<header>", heading, *(part for part in parts if part), "</header>"])
+
+
+def footer(words: str) -> str:
+    """The last line."""
+    return f"<footer>{escape(words)}</footer>"
+
+
+def section(title: str, *parts: str) -> str:
+    """A heading and what is under it; nothing where there is nothing."""
+    inner = "\n".join(part for part in parts if part)
+    return f"<section>\n<h2>{escape(title)}</h2>\n{inner}\n</section>" if inner else ""
+
+
+def paragraph(words: str, kind: str = "") -> str:
+    """A paragraph, of a kind that the style sheet knows."""
+    return f"<p{_kind(kind)}>{escape(words)}</p>" if words else ""
+
+
+def numbers(pairs: Iterable[tuple[str, str]]) -> str:
+    """The few figures that matter, large."""
+    inner = [f'<div class="number"><b>{escape(big)}</b><span>{escape(small)}</span></div>' for big, small in pairs]
+    return f'<div class="numbers">{"".join(inner)}</div>' if inner else ""
+
+
+def facts(pairs: Iterable[tuple[str, str]], tags: Sequence[str] = ()) -> str:
+    """Names and what they stand for, and the classes, each in a frame of its own."""
+    inner = [_fact(name, escape(words), long=len(words) > LONG) for name, words in pairs if words]
+    if tags:
+        inner.append(_fact("Classes", "".join(map(_framed, tags)), long=True))
+    return f"<dl>{''.join(inner)}</dl>" if inner else ""
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]], best: int | None = None) -> str:
+    """Numbers in columns, the best row marked."""
+    head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in headings)
+    cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+    body = "\n".join(f"<tr{_kind('best' if i == best else '')}>{row}</tr>" for i, row in enumerate(cells))
+    return f'<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>'
+
+
+def preformatted(text: str) -> str:
+    """Text as it stands."""
+    return f"<pre>{escape(text)}</pre>" if text.strip() else ""
+
+
+def folded(summary: str, inner: str) -> str:
+    """Something that is there for who wants it."""
+    return f"<details><summary>{escape(summary)}</summary>{inner}</details>" if inner else ""
+
+
+def figure(path: Path, kind: str, words: str, caption: str = "") -> str:
+    """A picture inside the page, with words for who cannot see it; nothing where there is no whole picture."""
+    source = _embed(path, photographic=kind == "sheet")
+    if not source:
+        return ""
+    below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+    return f'<figure class="{escape(kind)}"><img src="{source}" alt="{escape(words)}">{below}</figure>'
+
+
+def _fact(name: str, escaped: str, *, long: bool) -> str:
+    return f"<div{_kind('long' if long else '')}><dt>{escape(name)}</dt><dd>{escaped}</dd></div>"
+
+
+def _framed(tag: str) -> str:
+    return f'<span class="tag">{escape(tag)}</span>'
+
+
+def _embed(path: Path, *, photographic: bool) -> str:
+    """The picture as a data address, or nothing where it is missing or broken."""
+    try:
+        with Image.open(path) as image:
+            image.load()
+            content, mime = path.read_bytes(), Image.MIME.get(image.format or "") or mimetypes.guess_type(path)[0]
+            if photographic and len(content) > HEAVY and image.format == "PNG":
+                content, mime = _as_jpeg(image), "image/jpeg"
+    except (OSError, SyntaxError, ValueError):  # SyntaxError is Pillow's for a PNG that breaks off
+        return ""
+    return f"data:{mime};base64,{base64.b64encode(content).decode()}"
+
+
+def _as_jpeg(image: Image.Image) -> bytes:
+    buffer = io.BytesIO()
+    # Colour at full resolution, because of thin lines. Not `optimize`: Pillow's buffer is too small for it at times.
+    image.convert("RGB").save(buffer, "JPEG", quality=85, subsampling=0)
+    return buffer.getvalue()
+
+
+def _kind(kind: str) -> str:
+    return f' class="{escape(kind)}"' if kind else ""
