@@ -1,4 +1,4 @@
-"""The one error that is the user's to mend, and how to word it."""
+"""The errors that are told in one line, and how to word them."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -9,6 +9,10 @@ class InputError(Exception):
 
     The command line prints it and exits with code 2; nothing has been written by then.
     """
+
+
+class TrainingError(Exception):
+    """A run cannot go on, though nobody's input is wrong. The message is one line: what happened, and what is left."""
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:

@@ -1,10 +1,16 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
-from tag2box.commands.evaluate import evaluate_file
+from tag2box.cli import main
+from tag2box.commands.evaluate import evaluate_file, evaluate_run
+from tag2box.config import load_recipe
+from tag2box.detector import build_prediction_net, save_detector
 from tag2box.errors import InputError
+from tag2box.proposals.store import write_store
 
 OBJECT = """<object><name>{name}</name><difficult>{difficult}</difficult>
 <bndbox><xmin>{0}</xmin><ymin>{1}</ymin><xmax>{2}</xmax><ymax>{3}</ymax></bndbox></object>"""
@@ -75,3 +81,97 @@ def test_a_data_set_without_boxes(tmp_path, results):
     (data / "cat" / "a.jpg").write_bytes(b"")
     with pytest.raises(InputError, match="expected a data set with boxes"):
         evaluate_file(data, results, metrics=["voc07"])
+
+
+# ---- a run
+
+CAT, DOG = ("cat", (11, 11, 60, 60)), ("dog", (21, 21, 90, 70))
+BOXES = np.array([[10, 10, 60, 60], [20, 20, 90, 70], [0, 0, 100, 80]], dtype=np.int16)
+
+
+def save_run(folder, classes) -> Path:
+    """A detector that knows nothing: both classes alike everywhere, boxes as they are proposed."""
+    torch.set_num_threads(1)
+    small = {"backbone.weights": "none", "head.width": 8, "data.scales": 32, "inference.scales": 32}
+    recipe = load_recipe("demo", small)
+    net = build_prediction_net(recipe, len(classes))
+    for layer in (net.predictor.scores, net.predictor.offsets):
+        torch.nn.init.zeros_(layer.weight)
+    (folder / "weights").mkdir(parents=True)
+    save_detector(folder / "weights" / "best.safetensors", net, recipe, classes)
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path) -> Path:
+    return save_run(tmp_path / "run", ["dog", "cat"])
+
+
+@pytest.fixture
+def photos(make_devkit) -> Path:
+    return make_devkit({"a": [CAT], "b": [DOG], "c": [CAT]}, {"test": ["a", "b", "c"]})
+
+
+@pytest.fixture
+def store(tmp_path) -> Path:
+    path = tmp_path / "store.safetensors"
+    write_store(path, ["a", "b", "c"], [(100, 80)] * 3, {}, [3] * 3, [BOXES] * 3)
+    return path
+
+
+def test_a_run_is_scored(run, photos, store, tmp_path, capsys):
+    json_out, picture = tmp_path / "scores.json", tmp_path / "PR_curve.png"
+    evaluate_run(
+        run, photos, split="test", json_out=json_out, pr_curve=picture, metrics=["voc07", "corloc"], proposals=store
+    )
+    scores = json.loads(json_out.read_text())
+    assert scores["corloc"]["per_class"] == {"cat": 100.0, "dog": 0.0}  # the first of equals is the cats' box
+    assert scores["voc07"]["per_class"]["cat"] > scores["voc07"]["per_class"]["dog"] == 0
+    assert picture.stat().st_size > 1000
+    assert "annotated objects" in capsys.readouterr().out
+
+
+def test_average_precision_does_not_depend_on_corloc(run, photos, store, tmp_path):
+    """CorLoc needs the best box of each class; average precision must not see what it adds."""
+    found = []
+    for metrics in (["voc07"], ["voc07", "corloc"]):
+        evaluate_run(run, photos, split="test", metrics=metrics, proposals=store, json_out=tmp_path / "s.json")
+        found.append(json.loads((tmp_path / "s.json").read_text())["voc07"])
+    assert found[0] == found[1]
+
+
+def test_a_run_from_the_command_line(run, photos, store, tmp_path, capsys):
+    words = f"evaluate {run} {photos} --split test --metrics corloc --tta --device cpu --proposals {store}"
+    assert main([*words.split(), "--json", str(tmp_path / "s.json")]) == 0
+    assert json.loads((tmp_path / "s.json").read_text())["corloc"]["mean"] == 50
+    file = run / "weights" / "best.safetensors"
+    assert main([word if word != str(run) else str(file) for word in words.split()]) == 0
+
+
+def test_a_held_out_share_of_a_run(run, photos, store, capsys):
+    evaluate_run(run, photos, split="test", val_fraction=0.5, seed=1, proposals=store)
+    assert " in 3 images" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("{photos}", "expected RUN DATA, or --detections FILE DATA"),
+        ("{run} {photos} {photos}", "expected RUN DATA, or --detections FILE DATA"),
+        ("{run} {photos} --detections x.json", "expected RUN DATA, or --detections FILE DATA"),
+        ("{photos} --detections x.json --tta", "expected --tta with a RUN only"),
+        ("nowhere {photos} --split test", "expected a run directory or a detector's file, found nothing at nowhere"),
+        ("{photos} {photos} --split test", "expected a finished run, found no weights/best.safetensors"),
+        ("{other} {photos} --split test", "; only in"),
+        ("{run} {photos} --split tset", "did you mean 'test'?"),
+        ("{run} {photos} --split test --metrics voc7", "did you mean 'voc07'?"),
+    ],
+)
+def test_runs_that_cannot_be_scored(words, expected, run, photos, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    other = save_run(tmp_path / "other", ["cat", "cow"])
+    assert main(["evaluate", *words.format(run=run, photos=photos, other=other).split()]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert expected in err

@@ -1,4 +1,4 @@
-"""`tag2box evaluate --detections FILE DATA`: any detector's boxes scored against any data set that has boxes."""
+"""`tag2box evaluate`: a run's detector, or any detector's boxes in a file, scored against a data set that has boxes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
+from tag2box.commands.parts import Source, held_out, require_same_classes
+from tag2box.config import Inference
 from tag2box.data import open_ground_truth
 from tag2box.data.ground_truth import GroundTruth
 from tag2box.data.splits import in_validation, require_fraction
@@ -35,15 +37,97 @@ def evaluate_file(
 
     With `val_fraction` only the images count that a split by that fraction and seed holds out.
     """
-    require_metrics(metrics)
-    for out in (json_out, pr_curve):
-        if out is not None:
-            require_writable(out)
-    truth = _open_truth(data, split, images)
+    _require_sound(metrics, json_out, pr_curve)
+    truth = _require_boxes(open_ground_truth(data, split=split, images=images), data)
     found = read_detections(detections, truth)
     if val_fraction is not None:
         truth, found = _held_out(truth, found, val_fraction, seed)
+    _report(truth, found, metrics, json_out, pr_curve)
+
+
+def evaluate_run(
+    run: Path,
+    data: Path,
+    *,
+    split: str | None = None,
+    metrics: Sequence[str] = ("voc07", "corloc"),
+    json_out: Path | None = None,
+    pr_curve: Path | None = None,
+    images: Path | None = None,
+    val_fraction: float | None = None,
+    seed: int = 0,
+    tta: bool = False,
+    device: str = "auto",
+    proposals: Path | None = None,
+    workers: int | None = None,
+    skip_bad_images: bool = False,
+) -> None:
+    """The same for the detector of a run directory or file; proposals are computed where they are not there yet."""
+    from tag2box.detector import detect_dataset, open_detector
+
+    _require_sound(metrics, json_out, pr_curve)
+    truth = _require_boxes(open_ground_truth(data, split=split, images=images), data)
+    detector = open_detector(run, device)
+    require_same_classes(detector.classes, truth.classes, of=str(run), and_of=str(data))
+    source = Source(
+        data=data,
+        images=images,
+        preset=detector.recipe.data.proposals,
+        proposals=proposals,
+        workers=workers,
+        skip_bad_images=skip_bad_images,
+    )
+    part = source.open(split)
+    if val_fraction is not None:
+        _, part = held_out(part, val_fraction, seed)
+    best = detect_dataset(detector, part.dataset, part.store, tta=tta, best_of_each=True)
+    found = _without_the_best(best, detector.recipe.inference)
+    _report(_require_boxes(part.truth, data), found, metrics, json_out, pr_curve, for_corloc=best)
+
+
+def _require_sound(metrics: Sequence[str], *outs: Path | None) -> None:
+    """Find out before the work what would fail after it."""
+    require_metrics(metrics)
+    for out in outs:
+        if out is not None:
+            require_writable(out)
+
+
+def _require_boxes(truth: GroundTruth | None, data: Path) -> GroundTruth:
+    if truth is None:
+        raise InputError(f"expected a data set with boxes (a VOC devkit or a COCO file), found tags only in {data}")
+    return truth
+
+
+def _held_out(truth: GroundTruth, found: Detections, fraction: float, seed: int) -> tuple[GroundTruth, Detections]:
+    require_fraction(fraction)
+    kept = np.array([in_validation(id, fraction, seed) for id in truth.ids])
+    truth = truth.subset(id for id, keep in zip(truth.ids, kept, strict=True) if keep)
+    return truth, found.take(kept[found.images]).numbered_as(truth.classes, truth.ids)
+
+
+def _without_the_best(found: Detections, settings: Inference) -> Detections:
+    """What `best_of_each` has added taken out again: CorLoc asks for it, average precision does not.
+
+    Detections are image after image, best first, so that the added ones are those below the score or past the number.
+    """
+    first = np.searchsorted(found.images, np.arange(len(found.ids)))  # where each image begins
+    rank = np.arange(len(found)) - first[found.images]
+    return found.take((found.scores >= settings.min_score) & (rank < settings.max_detections))
+
+
+def _report(
+    truth: GroundTruth,
+    found: Detections,
+    metrics: Sequence[str],
+    json_out: Path | None,
+    pr_curve: Path | None,
+    *,
+    for_corloc: Detections | None = None,
+) -> None:
     scores = evaluate(truth, found, metrics)
+    if for_corloc is not None and "corloc" in scores:
+        scores["corloc"] = evaluate(truth, for_corloc, ["corloc"])["corloc"]
     if json_out is not None:
         write_atomically(json_out, as_json(scores))
     if pr_curve is not None:
@@ -55,17 +139,3 @@ def evaluate_file(
     console.print(scores_table(scores))
     if "coco" in scores:
         console.print(coco_table(scores["coco"]))
-
-
-def _held_out(truth: GroundTruth, found: Detections, fraction: float, seed: int) -> tuple[GroundTruth, Detections]:
-    require_fraction(fraction)
-    held_out = np.array([in_validation(id, fraction, seed) for id in truth.ids])
-    truth = truth.subset(id for id, kept in zip(truth.ids, held_out, strict=True) if kept)
-    return truth, found.take(held_out[found.images]).numbered_as(truth.classes, truth.ids)
-
-
-def _open_truth(data: Path, split: str | None, images: Path | None) -> GroundTruth:
-    truth = open_ground_truth(data, split=split, images=images)
-    if truth is None:
-        raise InputError(f"expected a data set with boxes (a VOC devkit or a COCO file), found tags only in {data}")
-    return truth

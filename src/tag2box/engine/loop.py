@@ -1,10 +1,10 @@
 """`train_run`: the warm start, then rounds of coordinate descent (METHOD §8); checkpoints and resume."""
 
-import math
 import os
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from tag2box.engine.plan import Phase, generator_for, phases, rate_at, seed_for,
 from tag2box.engine.record import Record, Report, follow
 from tag2box.engine.steps import ConditionalStep, Logs, PredictionStep, WarmStep, pseudo_truths
 from tag2box.engine.views import Album, View
-from tag2box.errors import InputError
+from tag2box.errors import InputError, TrainingError
 from tag2box.mil import MilNet, conditional_from_mil, prediction_from_mil
 from tag2box.nets import build_trunk_and_head
 from tag2box.nets.conditional import ConditionalNet
@@ -37,10 +37,8 @@ Evaluate = Callable[[str, Detections, Detections | None], dict[str, float]]
 """Scores a stage's detections on training and held-out pictures, where somebody knows the boxes: map, corloc."""
 
 SAVE_EVERY_S = 60.0
-
-
-class TrainingError(Exception):
-    """The run cannot go on; the message says what happened and where the last good state is."""
+LOOK_EVERY = 20
+"""Updates between two looks at whether all is finite, on a GPU, where looking means waiting."""
 
 
 def train_run(
@@ -82,6 +80,9 @@ class Run:
     ) -> None:
         self.recipe, self.evaluate, self.report = recipe, evaluate, report
         self.fabric = make_fabric(device, recipe.precision)
+        if recipe.optimiser.images % self.fabric.world_size:
+            found = f"{recipe.optimiser.images} for {self.fabric.world_size} processes"
+            raise InputError(f"optimiser.images: expected as many pictures in a step for each process, found {found}")
         torch.manual_seed(seed_for(recipe.seed))
         self.nets: dict[str, nn.Module] = {"warm": build_warm(recipe, len(dataset.classes)).to(self.fabric.device)}
         warm = self._warm
@@ -94,6 +95,7 @@ class Run:
         self.weights.mkdir(parents=True, exist_ok=True)
         self.record = Record()
         self._restored: dict[str, Tensor] = {}
+        self._sound = torch.tensor(True, device=self.fabric.device)
 
     def go(self) -> None:
         """Every phase that is left, each followed by what is said of it."""
@@ -107,10 +109,13 @@ class Run:
 
     def resume(self) -> None:
         """Take over nets, optimiser and place from the last checkpoint; a run that has none yet starts anew."""
+        if self.fabric.is_global_zero:
+            for litter in self.weights.glob(".*.safetensors"):  # what was being written when the run was killed
+                litter.unlink(missing_ok=True)
         if not self.checkpoint.exists():
             return
         tensors, state = read_state(self.checkpoint)
-        if state["recipe"] != _plain(self.recipe) or state["images"] != len(self.album):
+        if state["recipe"] != _plain(self.recipe) or state.get("data") != _fingerprint(self.album.dataset):
             raise InputError(f"{self.checkpoint} was made with another recipe or data set; resume with the same")
         self.phase, self.step = state["phase"], state["step"]
         if "prediction" in state["nets"]:
@@ -150,6 +155,9 @@ class Run:
         if phase.kind != "warm" and "prediction" not in self.nets:
             self._make_nets()
             self._conditional.scale_noise(self._some_features())
+        if phase.kind == "prediction" and self.recipe.rounds.fresh and self.step == 0:
+            torch.manual_seed(seed_for(self.recipe.seed, -3, phase.round))
+            self._prediction.forget()
         for net in self.nets.values():
             net.eval()
 
@@ -178,7 +186,9 @@ class Run:
                 self.record.log(logs, self.recipe.optimiser.images)
                 count_one()
                 if time.monotonic() > due and self.step % self.recipe.optimiser.accumulate == 0:
+                    self._require_sound(phase)
                     due = self._save(optimiser)
+        self._require_sound(phase)
         net.eval()
 
     def _optimiser(self, net: nn.Module, phase: Phase) -> Any:
@@ -205,7 +215,7 @@ class Run:
             self.fabric.backward(loss / settings.accumulate)
         if last:
             norm = self.fabric.clip_gradients(module, optimiser, max_norm=settings.clip, error_if_nonfinite=False)
-            self._require_finite(phase, loss, norm)
+            self._watch(phase, loss, norm)
             optimiser.step()
             optimiser.zero_grad()
         return {name: value.detach() for name, value in logs.items()}
@@ -221,7 +231,9 @@ class Run:
         """What a step needs besides the views: of the other net, which stands still."""
         if phase.kind == "warm":
             return (views,)
-        rounds, generator = self.recipe.rounds, generator_for(self.recipe.seed, self.phase, self.step)
+        # Not the stream that chose the pictures, and another one for the pictures of every process.
+        generator = generator_for(self.recipe.seed, self.phase, self.step, self.fabric.global_rank, 1)
+        rounds = self.recipe.rounds
         noise = noise_for(views, rounds.samples if rounds.noise else 0, generator)
         with self.fabric.autocast():
             if phase.kind == "conditional":
@@ -229,17 +241,21 @@ class Run:
             outputs = conditional_outputs(self._conditional, views, noise)
         return views, [pseudo_truths(*one, rounds)[1] for one in zip(views, outputs, strict=True)]
 
-    def _require_finite(self, phase: Phase, loss: Tensor, norm: Tensor | None) -> None:
-        """Look at every step on the CPU; on a GPU, where looking means waiting, at every twentieth."""
-        if self.fabric.device.type != "cpu" and self.step % 20:
+    def _watch(self, phase: Phase, loss: Tensor, norm: Tensor | None) -> None:
+        """Note whether the loss and the gradient's length are finite; look at every update on the CPU."""
+        self._sound = self._sound & loss.detach().isfinite() & (loss.detach() if norm is None else norm).isfinite()
+        update = self.step // self.recipe.optimiser.accumulate
+        if self.fabric.device.type == "cpu" or update % LOOK_EVERY == 0:
+            self._require_sound(phase)
+
+    def _require_sound(self, phase: Phase) -> None:
+        """Stop, before anything is saved, where something since the start was not finite."""
+        if bool(self._sound):
             return
-        if not math.isfinite(float(loss.detach())) or (norm is not None and not math.isfinite(float(norm))):
-            where = f"{phase.name}, step {self.step + 1} of {phase.steps}"
-            rate = rate_at(self.step, phase, self.recipe.optimiser)
-            raise TrainingError(
-                f"the loss is not finite ({where}, learning rate {rate:g}); "
-                f"the last good state is {self.checkpoint}: lower the rate and resume in a new run"
-            )
+        where = f"{phase.name}, by step {min(self.step + 1, phase.steps)} of {phase.steps}"
+        rate = rate_at(min(self.step, phase.steps - 1), phase, self.recipe.optimiser)
+        left = f"the last good state is {self.checkpoint}" if self.checkpoint.exists() else "nothing was saved yet"
+        raise TrainingError(f"the loss is not finite ({where}, learning rate {rate:g}); {left}: try a lower rate")
 
     def _conclude(self, phase: Phase) -> None:
         """What is said of a stage: scores, diversities, samples, and the weights themselves."""
@@ -263,10 +279,10 @@ class Run:
         if self.evaluate is not None:
             with self.fabric.autocast():
                 own = detect(scorer, self.album, self.recipe, tagged_only=True, min_score=min_score)
-                other = self.val_album and detect(
-                    scorer, self.val_album, self.recipe, tagged_only=False, min_score=min_score
-                )
-            row |= self.evaluate(stage, own, other or None)
+                other = None  # not "nothing found": no pictures to look at
+                if self.val_album is not None:
+                    other = detect(scorer, self.val_album, self.recipe, tagged_only=False, min_score=min_score)
+            row |= self.evaluate(stage, own, other)
         row = self.record.add(row, self.fabric.device)
         if self.report is not None:
             self.report.results(self.record.rows)
@@ -291,7 +307,7 @@ class Run:
             "step": self.step,
             "nets": list(nets),
             "recipe": _plain(self.recipe),
-            "images": len(self.album),
+            "data": _fingerprint(self.album.dataset),
             "record": self.record.state(),
         }
         save_state(self.checkpoint, nets, inner, state)
@@ -342,6 +358,12 @@ def make_fabric(device: str, precision: str) -> "Fabric":
     )
     fabric.launch()
     return fabric
+
+
+def _fingerprint(dataset: Dataset) -> str:
+    """Of what a run learns from: the classes, and the pictures with their tags, in order."""
+    content = repr((dataset.classes, [(one.id, one.size, one.tags) for one in dataset]))
+    return blake2b(content.encode(), digest_size=8).hexdigest()
 
 
 def _plain(recipe: Recipe) -> Any:

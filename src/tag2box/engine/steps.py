@@ -127,7 +127,8 @@ def pseudo_truths(view: View, outputs: Outputs, settings: Rounds) -> tuple[Tenso
     picks: list[PseudoTruth] = pseudo_ground_truths(
         samples, scores.softmax(-1), boxes, view.tags, settings.threshold, settings.nms
     )
-    return samples, [(boxes[k, pick.indices], pick.classes) for k, pick in enumerate(picks)]
+    chosen = boxes if settings.regressed else view.boxes.expand_as(boxes)
+    return samples, [(chosen[k, pick.indices], pick.classes) for k, pick in enumerate(picks)]
 
 
 def assign(proposals: Tensor, truth: Boxed) -> tuple[Tensor, Tensor, Tensor]:

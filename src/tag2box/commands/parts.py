@@ -1,0 +1,84 @@
+"""A part of a data set with all that goes with it: pictures and tags, proposals, and the boxes where there are any."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tag2box.commands.proposals import store_path
+from tag2box.data import Dataset, open_dataset, open_ground_truth
+from tag2box.data.ground_truth import GroundTruth
+from tag2box.data.splits import in_validation, require_fraction
+from tag2box.errors import InputError, name_some
+from tag2box.proposals.compute import compute_proposals
+from tag2box.proposals.selective_search import preset as find_preset
+from tag2box.proposals.store import ProposalStore, open_store
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Images in a fixed order, proposals for at least these, and their boxes, which are for evaluation only."""
+
+    dataset: Dataset
+    store: ProposalStore
+    truth: GroundTruth | None
+
+    def subset(self, keep: Sequence[bool]) -> "Part":
+        """The images where `keep` is true."""
+        dataset = self.dataset.subset(keep)
+        truth = None if self.truth is None else self.truth.subset(dataset.ids)
+        return replace(self, dataset=dataset, truth=truth)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where parts come from."""
+
+    data: Path
+    images: Path | None = None
+    """Where a COCO file's pictures are, if not beside it."""
+    preset: str = "fast"
+    """Of the proposals, which are computed where they are not there yet."""
+    proposals: Path | None = None
+    """A file with proposals to be used instead."""
+    workers: int | None = None
+    skip_bad_images: bool = False
+
+    def open(self, split: str | None) -> Part:
+        """The part of that name; None: the one to train on."""
+        settings = find_preset(self.preset)
+        dataset = open_dataset(self.data, split, images=self.images, skip_bad_images=self.skip_bad_images)
+        truth = open_ground_truth(self.data, split, images=self.images)
+        if self.proposals is not None:
+            store = open_store(self.proposals, dataset)
+        else:
+            path = store_path(self.data, dataset.split, self.preset)
+            _require_no_race(path, self.data, dataset.split)
+            store = compute_proposals(dataset, path, settings, workers=self.workers)
+        return Part(dataset, store, None if truth is None else truth.subset(dataset.ids))
+
+
+def held_out(part: Part, fraction: float, seed: int = 0) -> tuple[Part, Part]:
+    """What to train on and what a split by that fraction holds out (see `in_validation`)."""
+    require_fraction(fraction)
+    out = [in_validation(image.id, fraction, seed) for image in part.dataset]
+    if all(out) or not any(out):
+        where = "training" if all(out) else "validation"
+        raise InputError(f"expected images for {where}, found none: {fraction} of {len(out)} leaves it empty")
+    return part.subset([not one for one in out]), part.subset(out)
+
+
+def require_same_classes(ours: Sequence[str], theirs: Sequence[str], *, of: str, and_of: str) -> None:
+    """Refuse two lists of classes of which one has what the other has not; their order may differ."""
+    more, less = [c for c in ours if c not in theirs], [c for c in theirs if c not in ours]
+    if more or less:
+        sides = [f"only in {where}: {name_some(names)}" for where, names in ((of, more), (and_of, less)) if names]
+        raise InputError(f"expected the same classes in {of} and {and_of}, found {'; '.join(sides)}")
+
+
+def _require_no_race(path: Path, data: Path, split: str) -> None:
+    """Several processes would all begin to compute the same proposals."""
+    if not path.exists() and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise InputError(
+            f"expected proposals in {path}, found none; make them first: tag2box proposals {data} --split {split}"
+        )

@@ -1,0 +1,116 @@
+"""A run directory: which one, with which settings, and what a run writes into it as it goes."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tag2box.config import Recipe, load_recipe
+from tag2box.data import Dataset, folder_of
+from tag2box.data.ground_truth import GroundTruth
+from tag2box.detections import Detections
+from tag2box.errors import InputError, name_some
+from tag2box.evaluation.plots import plot_pr_curves
+from tag2box.evaluation.scores import evaluate
+from tag2box.evaluation.voc_ap import precision_recall
+from tag2box.files import make_folder
+from tag2box.report.curves import plot_results
+from tag2box.report.results import write_results
+from tag2box.report.sample_pictures import draw_all_samples
+from tag2box.report.samples import SampleView, append_samples, read_samples
+
+if TYPE_CHECKING:
+    from tag2box.engine.record import Followed
+
+SETTINGS = "args.yaml"
+
+
+def choose_folder(data: Path, out: Path | None, resume: bool) -> Path:
+    """The run directory: the one asked for, or the next free runs/NAME-1, …-2. One in use must be meant: `resume`.
+
+    To resume what is not there yet is to start, so that a job that is killed at any time can always be given again.
+    """
+    if out is None:
+        if resume:
+            raise InputError("expected --out RUN beside --resume: which run is to go on?")
+        name, number = folder_of(data).resolve().name or "data", 1
+        while (free := Path("runs") / f"{name}-{number}").exists():
+            number += 1
+        return free
+    if out.exists() and not out.is_dir():
+        raise InputError(f"expected a folder to write the run to, found a file: {out}")
+    if out.is_dir() and any(out.iterdir()):
+        if not resume:
+            raise InputError(f"{out} is not empty; go on with --resume, or write elsewhere with --out")
+        if not (out / SETTINGS).is_file():
+            raise InputError(f"expected a run to resume in {out}, found a folder without {SETTINGS}")
+    return out
+
+
+def choose_recipe(run: Path, recipe: str | Path | None, overrides: Mapping[str, Any], resume: bool) -> Recipe:
+    """The recipe asked for, else `paper`. A resumed run keeps its own, and what is asked may not contradict it."""
+    if not resume or not (run / SETTINGS).is_file():
+        return load_recipe("paper" if recipe is None else recipe, overrides)
+    own = load_recipe(run / SETTINGS)
+    asked = load_recipe(run / SETTINGS if recipe is None else recipe, overrides)
+    if asked != own:
+        where = name_some(_differences(own.as_dict(), asked.as_dict()), 3)
+        raise InputError(f"expected the settings that {run} was started with, found others: {where}")
+    return own
+
+
+def _differences(own: Mapping[str, Any], asked: Mapping[str, Any], prefix: str = "") -> list[str]:
+    found = []
+    for name, value in own.items():
+        if isinstance(value, dict):
+            found += _differences(value, asked[name], f"{name}.")
+        elif value != asked[name]:
+            found.append(f"{prefix}{name} {asked[name]} instead of {value}")
+    return found
+
+
+class Judge:
+    """Scores a stage's detections against boxes, which training itself never sees. NaN where there are none."""
+
+    def __init__(self, run: Path, own: GroundTruth | None, other: GroundTruth | None) -> None:
+        self.run, self.own, self.other = run, own, other
+        self._best = -math.inf
+
+    def __call__(self, stage: str, own: Detections, other: Detections | None) -> dict[str, float]:
+        """CorLoc on the pictures learnt from and mAP (VOC 2007) on the others, in per cent."""
+        scores = {"map": _mean(self.other, other, "voc07"), "corloc": _mean(self.own, own, "corloc")}
+        if self.other is not None and other is not None and stage.startswith("round") and scores["map"] >= self._best:
+            self._best = scores["map"]
+            plot_pr_curves(self.other.classes, precision_recall(self.other, other), self.run / "PR_curve.png")
+        return scores
+
+
+def _mean(truth: GroundTruth | None, found: Detections | None, metric: str) -> float:
+    if truth is None or found is None:
+        return math.nan
+    return float(evaluate(truth, found, [metric])[metric]["mean"])
+
+
+class RunReport:
+    """Writes what a run says of itself: results.csv, results.png, and samples/ as in the paper's figure 2."""
+
+    def __init__(self, run: Path, dataset: Dataset) -> None:
+        self.run, self.dataset = run, dataset
+        self.rows: list[dict[str, Any]] = []
+
+    def results(self, rows: list[dict[str, Any]]) -> None:
+        """All stages so far."""
+        self.rows = rows
+        write_results(self.run / "results.csv", rows)
+        plot_results(rows, self.run / "results.png")
+
+    def samples(self, followed: "list[Followed]") -> None:
+        """The pictures that are followed, after the stage just finished."""
+        folder = self.run / "samples"
+        make_folder(folder)
+        append_samples(folder / "samples.jsonl", [self._view(one) for one in followed])
+        draw_all_samples(read_samples(folder / "samples.jsonl"), folder, classes=self.dataset.classes)
+
+    def _view(self, one: "Followed") -> SampleView:
+        image = self.dataset[one.index]
+        return SampleView(image.path, image.id, one.stage, image.tags, one.prediction, one.samples)

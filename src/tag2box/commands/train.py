@@ -1,0 +1,179 @@
+"""`tag2box train DATA`: tagged pictures in, a run directory with a detector out."""
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from tag2box.commands.parts import Part, Source, held_out, require_same_classes
+from tag2box.commands.run_folder import SETTINGS, Judge, RunReport, choose_folder, choose_recipe
+from tag2box.config import Recipe, write_recipe
+from tag2box.data import Dataset
+from tag2box.errors import InputError, name_some
+from tag2box.files import make_folder
+from tag2box.report.page import About, write_report
+from tag2box.report.results import results_table
+
+
+def train(
+    data: Path,
+    *,
+    recipe: str | Path | None = None,
+    out: Path | None = None,
+    split: str | None = None,
+    val_split: str | None = None,
+    val_fraction: float | None = None,
+    images: Path | None = None,
+    proposals: Path | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    device: str = "auto",
+    workers: int | None = None,
+    skip_bad_images: bool = False,
+) -> Path:
+    """Train on the tags of a data set; the run directory. See `tag2box.train` for what the arguments mean."""
+    if val_split is not None and val_fraction is not None:
+        raise InputError("expected one of --val-split and --val-fraction, found both")
+    first = int(os.environ.get("RANK", "0")) == 0  # of the processes that torchrun has started
+    if out is None and "RANK" in os.environ:
+        raise InputError("expected --out RUN: several processes must agree on where to write")
+    run = choose_folder(data, out, resume) if first or out is None else out
+    settings = choose_recipe(run, recipe, overrides or {}, resume)
+    _require_workable(settings, device)
+    source = Source(
+        data=data,
+        images=images,
+        preset=settings.data.proposals,
+        proposals=proposals,
+        workers=workers,
+        skip_bad_images=skip_bad_images,
+    )
+    own, other = _open_parts(source, split, val_split, val_fraction)
+    console = Console(highlight=False, quiet=not first)
+    own = fit_for_training(own, settings.data.max_proposals, console)
+    given = {"recipe": recipe, "out": run, "split": split, "val-split": val_split, "val-fraction": val_fraction}
+    command = _started_with(run) or _command(
+        data, {**given, "images": images, "proposals": proposals, **(overrides or {})}
+    )
+    make_folder(run)
+    if first and not (run / SETTINGS).exists():
+        write_recipe(settings, run / SETTINGS, comment=command)
+    report = RunReport(run, own.dataset)
+    _learn(own, other, settings, report, resume=resume, device=device, command=command)
+    if first:
+        _conclude(own, other, report, data, command, console)
+    return run
+
+
+def _require_workable(settings: Recipe, device: str) -> None:
+    """Find out before the proposals, which may take an hour, that there is no such device, trunk or weights."""
+    from tag2box.detector import build_prediction_net, pick_device
+
+    pick_device(device)
+    build_prediction_net(settings, classes=1)
+
+
+def _open_parts(
+    source: Source, split: str | None, val_split: str | None, val_fraction: float | None
+) -> tuple[Part, Part | None]:
+    """What to learn from and, where asked for, what to be scored on."""
+    own = source.open(split)
+    if val_fraction is not None:
+        return held_out(own, val_fraction)
+    if val_split is None:
+        return own, None
+    other = source.open(val_split)
+    if set(own.dataset.ids) & set(other.dataset.ids):
+        raise InputError(
+            f"expected other images in --val-split {val_split} than in {own.dataset.split}, found shared ones"
+        )
+    classes = own.dataset.classes
+    require_same_classes(classes, other.dataset.classes, of=own.dataset.split, and_of=val_split)
+    return own, replace(other, dataset=replace(other.dataset, classes=classes))
+
+
+def fit_for_training(part: Part, max_proposals: int, console: Console) -> Part:
+    """The images that can be learnt from; what is odd about their tags is said in a line each.
+
+    An image must have a proposal for each of its tags, since every tagged class labels at least one (eq. 4), and one at
+    least. Others are left out and named. An image without a tag stays: it shows what none of the classes looks like.
+    """
+    fits = [min(len(part.store[one.id]), max_proposals) >= max(len(one.tags), 1) for one in part.dataset]
+    misfits = [one.id for one, fit in zip(part.dataset, fits, strict=True) if not fit]
+    if not any(fit and one.tags for one, fit in zip(part.dataset, fits, strict=True)):
+        raise InputError(
+            f"expected images with as many proposals as tags, found none (among them {name_some(misfits)})"
+        )
+    if misfits:
+        console.print(f"left out, with fewer proposals than tags: {name_some(misfits)}", soft_wrap=True)
+        part = part.subset(fits)
+    _describe_tags(part.dataset, console)
+    return part
+
+
+def _describe_tags(dataset: Dataset, console: Console) -> None:
+    tags = dataset.tag_matrix()
+    untagged, counts = int((~tags.any(axis=1)).sum()), tags.sum(axis=0)
+    console.print(f"learning {len(dataset.classes)} classes from the tags of {len(dataset):,} images")
+    if untagged:
+        console.print(f"{untagged:,} of them have no tag: they are taken to show none of the classes")
+    for count, words in ((0, "no image, so nothing to learn"), (1, "a single image, so little to learn")):
+        names = [name for name, number in zip(dataset.classes, counts, strict=True) if number == count]
+        if names:
+            console.print(f"{words}, of {name_some(names)}", soft_wrap=True)
+
+
+def _learn(
+    own: Part, other: Part | None, recipe: Recipe, report: RunReport, *, resume: bool, device: str, command: str
+) -> None:
+    from tag2box.engine.loop import train_run
+
+    try:
+        train_run(
+            own.dataset,
+            own.store,
+            recipe,
+            report.run,
+            evaluate=Judge(report.run, own.truth, None if other is None else other.truth),
+            val=None if other is None else (other.dataset, other.store),
+            report=report,
+            resume=resume,
+            device=device,
+        )
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"stopped; go on with: {command} --resume") from None
+
+
+def _conclude(own: Part, other: Part | None, report: RunReport, data: Path, command: str, console: Console) -> None:
+    """Print the table, write the page, and say where things are."""
+    about = About(
+        data=str(data),
+        images=len(own.dataset),
+        test_images=None if other is None else len(other.dataset),
+        classes=own.dataset.classes,
+        command=command,
+    )
+    page = write_report(report.run, about=about)
+    if report.rows:
+        console.print(results_table(report.rows))
+    console.print(f"the detector: {report.run / 'weights'}\nthe report: {page}", soft_wrap=True)
+
+
+def _started_with(run: Path) -> str:
+    """The command that a run to be resumed was started with, as its settings' first line has it."""
+    settings = run / SETTINGS
+    line = settings.read_text(encoding="utf-8").partition("\n")[0] if settings.is_file() else ""
+    return line.removeprefix("# ") if line.startswith("# tag2box train ") else ""
+
+
+def _command(data: Path, options: Mapping[str, Any]) -> str:
+    """What to type to get the same again."""
+    words = ["tag2box", "train", str(data)]
+    for name, value in options.items():
+        if value is not None:
+            words += [f"--{name}", ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)]
+    return shlex.join(words)

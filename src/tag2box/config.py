@@ -1,0 +1,230 @@
+"""What a training run can be told. Recipes are YAML files of these fields; the command line overrides any."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from tag2box.errors import InputError
+from tag2box.files import write_atomically
+from tag2box.recipes import read_recipe
+from tag2box.typed import construct, nested, typed, update
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """The trunk: convolutions that were trained elsewhere."""
+
+    name: str = "vgg16"
+    """vgg11, 13 or 16 (also with _bn), resnet18 or 50, mobilenet_v3_small or _large, efficientnet_lite4, tiny."""
+    weights: str = "pretrained"
+    """pretrained (fetched by torchvision), none (random), or a file."""
+    dilated: bool = True
+    """Stride 8 instead of 16."""
+    frozen: Literal["early", "all", "none"] = "early"
+    """Which layers do not learn; early is conv1 and conv2, as in the paper."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """What makes a vector of each proposal."""
+
+    kind: Literal["auto", "conv", "mlp"] = "auto"
+    """conv: the net's last stage; mlp: two fully connected layers, as in the paper; auto: conv where there is one."""
+    pooling: Literal["auto", "max", "align"] = "auto"
+    """max: RoIPool, as in the paper; align: RoIAlign."""
+    size: int | None = None
+    """Cells a side of a pooled proposal."""
+    width: int | None = None
+    """Of the fully connected layers."""
+    dropout: float = 0.5
+    """Share of values left out in training."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """How pictures are shown to the nets."""
+
+    scales: tuple[int, ...] = (480, 576, 688, 864, 1200)
+    """Lengths of the short side in pixels, one drawn for each showing."""
+    max_side: int = 2000
+    """No side becomes longer than this, whatever the scale."""
+    flip: bool = True
+    """Half of the showings are mirrored."""
+    proposals: str = "fast"
+    """Preset of `tag2box proposals`."""
+    max_proposals: int = 2000
+    """The first so many of each picture's; they are stored in order of promise."""
+    cache: bool = False
+    """Keep the features of a frozen trunk in memory: computed once for each scale and flip."""
+
+
+@dataclass(frozen=True)
+class Optimiser:
+    """How steps are taken, in every stage."""
+
+    name: Literal["sgd", "adamw"] = "sgd"
+    """The rule by which parameters move."""
+    momentum: float = 0.9
+    """Of sgd."""
+    weight_decay: float = 5e-4
+    """Pull of the weights towards 0."""
+    images: int = 2
+    """Pictures in a step, over all processes."""
+    accumulate: int = 1
+    """Steps whose gradients are added up before the parameters move."""
+    clip: float = 10.0
+    """Gradients longer than this are shortened to it."""
+    schedule: Literal["constant", "cosine", "step"] = "step"
+    """Of the learning rate within a stage; step: a tenth for the last third."""
+    warmup: int = 100
+    """Steps at the start of a stage over which the learning rate rises."""
+
+
+@dataclass(frozen=True)
+class Warm:
+    """The warm start: WSDDN and its refinement branches (METHOD §7)."""
+
+    epochs: int = 16
+    """Times that every picture is shown."""
+    rate: float = 1e-3
+    """Learning rate."""
+    branches: int = 3
+    """Refinement branches, each taught by the one before."""
+    regression: bool = True
+    """Whether the last branch also moves boxes."""
+    refinement: float = 1.0
+    """Weight of the branches' losses beside WSDDN's."""
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """The rounds of coordinate descent (METHOD §8) and the paper's constants."""
+
+    number: int = 6
+    """How many rounds; 0 stops after the warm start."""
+    conditional_epochs: float = 1.0
+    """Times a round that every picture is shown to the conditional net."""
+    prediction_epochs: float = 1.0
+    """And to the prediction net."""
+    conditional_rate: float = 1e-4
+    """Learning rate of the conditional net."""
+    prediction_rate: float = 1e-3
+    """Learning rate of the prediction net."""
+    samples: int = 5
+    """K, the samples drawn of a picture."""
+    loss_ratio: float = 3.0
+    """λ: localisation against classification."""
+    gamma: float = 0.5
+    """γ: weight of the conditional net's own diversity against the prediction net's."""
+    epsilon: float = 1.0
+    """ε: the step of direct loss minimisation."""
+    threshold: float = 0.2
+    """Picks of a sample below this probability become background."""
+    nms: float = 0.3
+    """Picks of a class that overlap a better one by this IoU are dropped."""
+    noise_spread: float = 0.1
+    """Of the noise channel's first weights, relative to the spread of the features."""
+    regressed: bool = False
+    """Pseudo ground truth is a pick's regressed box, as in the paper, not its proposal; the boxes then shrink by rounds."""
+    fresh: bool = False
+    """The prediction net's fully connected layers start anew in each round and forget what they have memorised."""
+    self_diversity: bool = True
+    """False: the ablation PW_p of table 4."""
+    noise: bool = True
+    """False: the ablation PW_c, one sample of a net without noise."""
+
+
+@dataclass(frozen=True)
+class Inference:
+    """How detections are made, for evaluation and prediction."""
+
+    scales: tuple[int, ...] = (600,)
+    """Lengths of the short side; over several the results are averaged."""
+    flip: bool = False
+    """Average with the mirror image as well."""
+    nms: float = 0.3
+    """Detections of a class that overlap a better one by this IoU are dropped."""
+    min_score: float = 1e-4
+    """Lower ones are dropped; mAP wants them down to about 0."""
+    max_detections: int = 100
+    """Of an image, over all classes."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A whole training run."""
+
+    backbone: Backbone = field(default_factory=Backbone)
+    head: Head = field(default_factory=Head)
+    data: Data = field(default_factory=Data)
+    optimiser: Optimiser = field(default_factory=Optimiser)
+    warm: Warm = field(default_factory=Warm)
+    rounds: Rounds = field(default_factory=Rounds)
+    inference: Inference = field(default_factory=Inference)
+    seed: int = 0
+    """Of everything that is drawn: order, noise, dropout, first weights."""
+    precision: Literal["32-true", "bf16-mixed"] = "32-true"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as in a recipe file."""
+        return asdict(self)
+
+
+def load_recipe(name_or_file: str | Path = "paper", overrides: Mapping[str, Any] | None = None) -> Recipe:
+    """A recipe by its name (paper, fast, demo) or from a YAML file, with some fields changed.
+
+    A file names the fields that differ from the defaults above or, with `base: fast`, from another recipe's. Overrides
+    are by full name, and may be text as on a command line.
+
+    >>> load_recipe("paper", {"rounds.number": "3", "data.scales": "240,320"}).data.scales
+    (240, 320)
+    """
+    values = read_recipe(str(name_or_file), Recipe)
+    update(values, typed(Recipe, nested(overrides or {}), ""))
+    recipe = construct(Recipe, values)
+    _require_sensible(recipe)
+    return recipe
+
+
+def write_recipe(recipe: Recipe, path: Path, *, comment: str = "") -> None:
+    """Write every field as YAML, such that `load_recipe` gives the same again; the comment, one line, goes first."""
+    import yaml  # type: ignore[import-untyped]
+
+    values = {key: _plain(value) for key, value in recipe.as_dict().items()}
+    text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+    write_atomically(path, (f"# {comment}\n" if comment else "") + text)
+
+
+def recipe_from_values(values: Mapping[str, Any], where: str) -> Recipe:
+    """The recipe of which `as_dict` gave these values, also after JSON; `where` is for messages."""
+    return construct(Recipe, typed(Recipe, values, where))
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists, which is what YAML has."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return list(value) if isinstance(value, tuple) else value
+
+
+_SHARES = "head.dropout optimiser.momentum rounds.gamma rounds.threshold rounds.nms inference.nms inference.min_score"
+_COUNTS = (
+    "data.scales data.max_side data.max_proposals optimiser.images optimiser.accumulate warm.branches rounds.samples "
+    "inference.scales inference.max_detections head.size head.width"
+)
+
+
+def _require_sensible(recipe: Recipe) -> None:
+    """Numbers that no run can be made with; which type they are has been seen to."""
+    for section, fields in recipe.as_dict().items():
+        for name, value in fields.items() if isinstance(fields, dict) else (("", fields),):
+            where, least = f"{section}.{name}".strip("."), min(value, default=0) if isinstance(value, tuple) else value
+            if isinstance(least, str | bool | None) or where == "rounds.epsilon":
+                continue
+            if where in _SHARES.split() and not 0 <= least <= 1:
+                raise InputError(f"{where}: expected a share between 0 and 1, found {value}")
+            if least < (where in _COUNTS.split()):
+                raise InputError(f"{where}: expected {1 if where in _COUNTS.split() else 0} or more, found {value}")
+    if recipe.rounds.epsilon == 0:
+        raise InputError("rounds.epsilon: expected a step other than 0, found 0")

@@ -1,0 +1,100 @@
+"""A detector in one safetensors file: weights, classes, recipe, licence note. Loading one runs no code of its own."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from tag2box import __version__
+from tag2box.config import Recipe, recipe_from_values
+from tag2box.errors import InputError
+from tag2box.files import atomic_path
+from tag2box.nets import PredictionNet, build_trunk_and_head
+
+FORMAT = "tag2box detector 1"
+LICENCE_NOTE = (
+    "Made with tag2box (Apache-2.0). The weights derive from the trunk named in the recipe and from the pictures they "
+    "were trained on; the terms of both apply to them."
+)
+
+
+def build_prediction_net(recipe: Recipe, classes: int, *, weights: str | None = None) -> PredictionNet:
+    """A prediction net as the recipe says; `weights` in place of the recipe's, "none" where a file will fill it."""
+    backbone, head = recipe.backbone, recipe.head
+    trunk, roi_head = build_trunk_and_head(
+        backbone.name,
+        weights=backbone.weights if weights is None else weights,
+        dilated=backbone.dilated,
+        frozen=backbone.frozen,
+        head=head.kind,
+        pooling=head.pooling,
+        size=head.size,
+        width=head.width,
+        dropout=head.dropout,
+    )
+    return PredictionNet(trunk=trunk, head=roi_head, classes=classes)
+
+
+def save_detector(
+    path: Path,
+    net: PredictionNet,
+    recipe: Recipe,
+    classes: Sequence[str],
+    *,
+    half: bool = True,
+    licence: str = LICENCE_NOTE,
+) -> None:
+    """Write the whole detector as one safetensors file: weights, classes, recipe and licence note.
+
+    half: matrices and convolutions in half precision. Biases and batch norms stay as they are: they are few, and
+    running variances can be too large or too small for it.
+    """
+    about = {"format": FORMAT, "version": __version__, "classes": list(classes), "recipe": recipe.as_dict()}
+    tensors = {key: _for_file(tensor, half) for key, tensor in net.state_dict().items()}
+    with atomic_path(path) as temporary:
+        # One key only: safetensors writes several in no certain order, and equal runs should leave equal files.
+        save_file(tensors, temporary, metadata={"tag2box": json.dumps({**about, "licence": licence})})
+
+
+def _for_file(tensor: Tensor, half: bool) -> Tensor:
+    tensor = tensor.detach().cpu().contiguous().clone()
+    if not half or tensor.dim() < 2 or not tensor.is_floating_point():
+        return tensor
+    small = tensor.half()
+    return small if bool(small.isfinite().all()) else tensor
+
+
+def read_detector(path: Path) -> tuple[PredictionNet, Recipe, tuple[str, ...]]:
+    """The net, recipe and classes in a file that `save_detector` has written; on the CPU, in single precision."""
+    about, tensors = _read(path)
+    classes, recipe = about["classes"], recipe_from_values(about["recipe"], f"{path} (tag2box {about['version']})")
+    with torch.random.fork_rng(devices=[]):  # building draws numbers that the file then replaces
+        net = build_prediction_net(recipe, len(classes), weights="none")
+    try:
+        net.load_state_dict(tensors)
+    except RuntimeError as error:
+        why = " ".join(str(error).split())[:200]
+        raise InputError(f"{path}: expected the weights of {recipe.backbone.name}, found others ({why})") from None
+    return net, recipe, tuple(classes)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """What the file says of itself, and its tensors."""
+    if not path.is_file():
+        raise InputError(f"expected a detector's file, found none at {path}")
+    try:
+        with safe_open(path, framework="pt") as file:
+            about = json.loads((file.metadata() or {})["tag2box"])
+            if about["format"] != FORMAT or not all(isinstance(name, str) for name in about["classes"]):
+                raise ValueError(about["format"])
+            _ = about["recipe"], about["version"]
+            return about, {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a dictionary
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except (SafetensorError, LookupError, TypeError, ValueError):
+        raise InputError(f"{path}: expected a detector written by tag2box, found something else") from None

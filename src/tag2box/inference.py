@@ -1,0 +1,144 @@
+"""From what a net says of proposals to detections: pure functions on tensors, shared by evaluation and prediction."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torchvision.ops import batched_nms
+
+from tag2box.detections import Detections
+from tag2box.disco.offsets import FAST_RCNN, Weights, decode
+
+Scorer = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+"""A picture [3, h, w] and proposals [B, 4] in its pixels → probabilities [B, C + 1], boxes [B, C + 1, 4] or [B, 4]."""
+
+
+class Found(NamedTuple):
+    """The detections of one image, best first."""
+
+    boxes: Tensor
+    """[D, 4]"""
+    scores: Tensor
+    """[D]"""
+    labels: Tensor
+    """Class, counted from 0 [D]."""
+
+
+def resized(image: Tensor, short: int, max_side: int) -> tuple[Tensor, float, float]:
+    """A picture uint8 [3, H, W] with its short side `short` pixels long and no side longer than `max_side`.
+
+    Returns it as float32 in 0–255 [3, h, w], on its device, and the factors by which x and y have grown.
+    """
+    height, width = image.shape[1:]
+    factor = min(short / min(height, width), max_side / max(height, width))
+    h, w = max(1, round(height * factor)), max(1, round(width * factor))
+    pixels = image.float()
+    if (h, w) != (height, width):
+        pixels = functional.interpolate(pixels[None], (h, w), mode="bilinear", antialias=True, align_corners=False)[0]
+    return pixels, w / width, h / height
+
+
+def scale_boxes(boxes: Tensor, scale_x: float, scale_y: float) -> Tensor:
+    """Boxes [..., 4] in a picture that has grown by these factors."""
+    return boxes * boxes.new_tensor((scale_x, scale_y, scale_x, scale_y))
+
+
+def flip_boxes(boxes: Tensor, width: float) -> Tensor:
+    """Boxes [..., 4] in the mirror image of a picture `width` pixels wide. Twice gives the boxes back."""
+    x0, y0, x1, y1 = boxes.unbind(-1)
+    return torch.stack([width - x1, y0, width - x0, y1], dim=-1)
+
+
+def decode_boxes(offsets: Tensor, proposals: Tensor, weights: Weights = FAST_RCNN) -> Tensor:
+    """Each label's box: offsets [B, C + 1, 4] and proposals [B, 4] → [B, C + 1, 4] in float32."""
+    return decode(offsets.float(), proposals.float()[:, None], weights)
+
+
+def average_views(views: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    """What several views (scales, flips) say of the same proposals: the mean of probabilities and of boxes.
+
+    Each view is probabilities [B, C + 1] and boxes [B, C + 1, 4] (or [B, 4]) in pixels of the original picture.
+    """
+    probabilities, boxes = zip(*views, strict=True)
+    return torch.stack(probabilities).mean(dim=0), torch.stack(boxes).mean(dim=0)
+
+
+def look(
+    scorer: Scorer, image: Tensor, proposals: Tensor, *, scales: Sequence[int], flip: bool, max_side: int
+) -> tuple[Tensor, Tensor]:
+    """A scorer's average over the views of a picture: uint8 [3, H, W], [B, 4] → [B, C + 1] and boxes in its pixels."""
+    views = []
+    for short in scales:
+        pixels, scale_x, scale_y = resized(image, short, max_side)
+        boxes, width = scale_boxes(proposals.float(), scale_x, scale_y), pixels.shape[2]
+        seen = [scorer(pixels, boxes)]
+        if flip:
+            probabilities, mirrored = scorer(pixels.flip(2), flip_boxes(boxes, width))
+            seen.append((probabilities, flip_boxes(mirrored, width)))
+        views += [(p.float(), scale_boxes(b.float(), 1 / scale_x, 1 / scale_y)) for p, b in seen]
+    return average_views(views)
+
+
+def select_detections(
+    probabilities: Tensor,
+    boxes: Tensor,
+    *,
+    size: tuple[int, int],
+    nms: float,
+    min_score: float,
+    max_detections: int,
+    best_of_each: bool = False,
+) -> Found:
+    """The detections of one image of `size` (width, height).
+
+    probabilities: [B, C + 1], column 0 the background; boxes: [B, C + 1, 4], or [B, 4] for all labels the same.
+    Boxes are cut at the image's edge, those left without area or below `min_score` dropped, the rest thinned by
+    non-maximum suppression within each class. Best first; of equal scores the earlier proposal, then the lower class.
+    best_of_each: the best box of every class stays whatever its score and rank: CorLoc asks for it.
+    """
+    scores, boxes = _candidates(probabilities, boxes, size)  # [B, C], [B, C, 4]
+    wanted = scores >= min_score
+    best = _best_of_columns(scores) & best_of_each
+    rows, labels = (wanted | best).nonzero(as_tuple=True)  # in order of proposals, then of classes
+    order = scores[rows, labels].argsort(descending=True, stable=True)
+    rows, labels = rows[order], labels[order]
+    # In float64, since batched_nms may move each class by a multiple of the image's size and so lose digits.
+    kept = batched_nms(boxes[rows, labels].double(), scores[rows, labels].double(), labels, nms).sort().values
+    rows, labels = rows[kept], labels[kept]
+    chosen = torch.arange(len(kept), device=kept.device) < max_detections
+    chosen |= best[rows, labels]
+    rows, labels = rows[chosen], labels[chosen]
+    return Found(boxes[rows, labels], scores[rows, labels], labels)
+
+
+def _candidates(probabilities: Tensor, boxes: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """Classes' scores [B, C], −1 where the box is empty or not finite, and their boxes inside the image [B, C, 4]."""
+    scores = probabilities[:, 1:].float()
+    boxes = boxes[:, 1:] if boxes.dim() == 3 else boxes[:, None].expand(-1, scores.shape[1], -1)
+    limits = boxes.new_tensor((*size, *size)).float()
+    inside = boxes.float().clamp(min=0).minimum(limits)
+    sound = (inside[..., 2:] > inside[..., :2]).all(dim=-1) & scores.isfinite() & (scores >= 0)
+    return scores.where(sound, -1.0), inside
+
+
+def _best_of_columns(scores: Tensor) -> Tensor:
+    """Where the highest of each column stands, the first of equals, empty boxes aside: [B, C] → bool [B, C]."""
+    best = torch.zeros_like(scores, dtype=torch.bool)
+    if len(scores):
+        best.scatter_(0, scores.argmax(dim=0, keepdim=True), value=True)
+    return best & (scores >= 0)
+
+
+def as_detections(classes: Sequence[str], ids: Sequence[str], found: Iterable[Found]) -> Detections:
+    """The result type for what was found in each of the images, in their order."""
+    each = [[part.detach().cpu().numpy() for part in one] for one in found]
+    if len(each) != len(ids):
+        raise ValueError(f"expected what was found in {len(ids)} images, found it of {len(each)}")
+    boxes = np.concatenate([np.zeros((0, 4)), *(one[0] for one in each)]).astype(np.float64)
+    scores = np.concatenate([np.zeros(0), *(one[1] for one in each)]).astype(np.float64)
+    labels = np.concatenate([np.zeros(0), *(one[2] for one in each)]).astype(np.int64)
+    images = np.repeat(np.arange(len(ids)), [len(one[1]) for one in each]).astype(np.int64)
+    return Detections(tuple(classes), tuple(ids), images, labels, scores, boxes)

@@ -1,0 +1,335 @@
+"""`tag2box train`: what reaches the engine, what the run directory is, and what is refused in one line."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+import tag2box
+from tag2box.cli import main
+from tag2box.commands.parts import Part, held_out, require_same_classes
+from tag2box.commands.run_folder import Judge, choose_folder
+from tag2box.commands.train import train
+from tag2box.config import load_recipe
+from tag2box.data import open_dataset, open_ground_truth
+from tag2box.detections import Detections
+from tag2box.engine import loop
+from tag2box.errors import InputError, TrainingError
+from tag2box.proposals.store import ProposalStore, write_store
+
+CAT, DOG = ("cat", (11, 11, 60, 60)), ("dog", (21, 21, 90, 70))
+BOXES = np.array([[10, 10, 60, 60], [20, 20, 90, 70], [0, 0, 100, 80]], dtype=np.int16)
+SMALL = {"backbone.weights": "none", "head.width": "16"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def devkit(make_devkit):
+    objects = {f"t{i}": [(CAT, DOG)[i % 2]] for i in range(12)} | {f"v{i}": [(CAT, DOG)[i % 2]] for i in range(4)}
+    ids = list(objects)
+    return make_devkit(objects, {"trainval": ids[:12], "test": ids[12:]})
+
+
+@pytest.fixture
+def store(devkit, tmp_path):
+    """Three proposals for every image of both splits."""
+    ids = [f"t{i}" for i in range(12)] + [f"v{i}" for i in range(4)]
+    return write(tmp_path / "proposals.safetensors", ids, [3] * 16)
+
+
+def write(path, ids, counts):
+    write_store(path, ids, [(100, 80)] * len(ids), {}, counts, [BOXES[:count] for count in counts])
+    return path
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    """In place of the engine: remembers what it was called with, and does what `engine.does` says."""
+    seen = SimpleNamespace(calls=[], does=lambda call: None)
+
+    def train_run(dataset, store, recipe, out, **options):
+        call = SimpleNamespace(dataset=dataset, store=store, recipe=recipe, out=out, **options)
+        seen.calls.append(call)
+        seen.does(call)
+
+    monkeypatch.setattr(loop, "train_run", train_run)
+    return seen
+
+
+def run_train(devkit, store, **options):
+    options = {"recipe": "demo", "device": "cpu", "proposals": store, **options}
+    return train(devkit, overrides={**SMALL, **options.pop("overrides", {})}, **options)
+
+
+def detections(ids, boxes, labels):
+    count = len(ids)
+    return Detections(
+        ("cat", "dog"), tuple(ids), np.arange(count), np.array(labels), np.full(count, 0.5), np.array(boxes, float)
+    )
+
+
+# ---- what the engine gets
+
+
+def test_the_engine_gets_what_was_asked_for(devkit, store, engine, tmp_path, capsys):
+    run = run_train(devkit, store, out=tmp_path / "run", val_split="test", overrides={"rounds.number": 2, "seed": 5})
+    (call,) = engine.calls
+    assert run == call.out == tmp_path / "run"
+    assert call.dataset.split == "trainval"
+    assert len(call.dataset) == 12
+    assert call.val[0].split == "test"
+    assert call.val[0].classes == call.dataset.classes
+    assert (call.resume, call.device) == (False, "cpu")
+    assert call.recipe == load_recipe("demo", {**SMALL, "rounds.number": 2, "seed": 5})
+    assert load_recipe(run / "args.yaml") == call.recipe
+    first_line = (run / "args.yaml").read_text().splitlines()[0]
+    assert first_line.startswith(f"# tag2box train {devkit} --recipe demo --out {run} --val-split test --proposals")
+    assert first_line.endswith("--backbone.weights none --head.width 16 --rounds.number 2 --seed 5")
+    assert "learning 2 classes from the tags of 12 images\n" in capsys.readouterr().out
+
+
+def test_the_held_out_fraction_does_not_depend_on_the_seed(devkit, store, engine, tmp_path):
+    for seed in (0, 1):
+        run_train(devkit, store, out=tmp_path / f"run{seed}", val_fraction=0.4, overrides={"seed": seed})
+    first, second = engine.calls
+    assert first.dataset.ids == second.dataset.ids
+    assert not set(first.dataset.ids) & set(first.val[0].ids)
+    assert len(first.dataset) + len(first.val[0]) == 12
+    assert first.val[0].ids == open_dataset(devkit, val_fraction=0.4, subset="val").ids
+
+
+def test_scores_come_from_boxes_that_the_engine_does_not_see(devkit, store, engine, tmp_path):
+    run = run_train(devkit, store, out=tmp_path / "run", val_split="test")
+    call = engine.calls[0]
+    right, wrong = (10, 10, 60, 60), (0, 0, 5, 5)
+    own = detections(call.dataset.ids, [right] * 12, [0, 1] * 6)  # on the cats, not on the dogs
+    other = detections(call.val[0].ids, [right, wrong, right, wrong], [0, 1, 0, 1])
+    assert call.evaluate("wsddn", own, other) == {"map": 50.0, "corloc": 50.0}
+    assert not (run / "PR_curve.png").exists()
+    assert call.evaluate("round-1", own, other)["map"] == 50.0
+    assert (run / "PR_curve.png").exists()
+
+
+def test_without_boxes_there_are_no_scores(tmp_path):
+    found = detections(["a"], [(0, 0, 5, 5)], [0])
+    scores = Judge(tmp_path, None, None)("round-1", found, None)
+    assert math.isnan(scores["map"])
+    assert math.isnan(scores["corloc"])
+
+
+def test_what_the_run_says_is_written_down(devkit, store, engine, tmp_path, capsys):
+    def does(call):
+        call.report.results([{"stage": "wsddn", "map": 20.0, "corloc": 30.0, "seconds": 1.5}])
+        boxes = [("cat", (10.0, 10.0, 60.0, 60.0))]
+        followed = SimpleNamespace(index=0, stage="round-1", prediction=[("cat", 0.9, boxes[0][1])], samples=[boxes])
+        call.report.samples([followed])
+
+    engine.does = does
+    run = run_train(devkit, store, out=tmp_path / "run")
+    for name in ("args.yaml", "results.csv", "results.png", "report.html", "samples/samples.jsonl", "samples/t0.png"):
+        assert (run / name).stat().st_size > 20
+    assert ["WSDDN", "20.0", "30.0", "1.5"] in [line.split() for line in capsys.readouterr().out.splitlines()]
+
+
+def test_proposals_are_computed_and_reused(devkit, engine, tmp_path):
+    for name in ("one", "two"):
+        run_train(devkit, None, out=tmp_path / name, workers=1)
+    assert (devkit / ".tag2box" / "proposals-trainval-fast.safetensors").is_file()
+    assert len(engine.calls[1].store) == 12
+
+
+# ---- run directories
+
+
+def test_the_next_free_run(devkit, store, engine, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert [str(run_train(devkit, store)) for _ in range(2)] == ["runs/VOC2007-1", "runs/VOC2007-2"]
+
+
+def test_a_run_in_use_must_be_meant(devkit, store, engine, tmp_path):
+    run = run_train(devkit, store, out=tmp_path / "run")
+    with pytest.raises(InputError, match="is not empty; go on with --resume"):
+        run_train(devkit, store, out=run)
+    run_train(devkit, store, out=run, resume=True)
+    assert [call.resume for call in engine.calls] == [False, True]
+
+
+def test_a_resumed_run_keeps_its_recipe(devkit, store, engine, tmp_path):
+    run = run_train(devkit, store, out=tmp_path / "run", overrides={"rounds.number": 2})
+    written = (run / "args.yaml").read_bytes()
+    train(devkit, out=run, resume=True, device="cpu", proposals=store)
+    assert engine.calls[1].recipe == engine.calls[0].recipe
+    assert (run / "args.yaml").read_bytes() == written  # with the command that it was started with
+    message = "settings that .* was started with, found others: rounds.number 3 instead of 2$"
+    with pytest.raises(InputError, match=message):
+        train(devkit, out=run, resume=True, device="cpu", proposals=store, overrides={"rounds.number": 3})
+
+
+def test_to_resume_what_is_not_there_is_to_start(devkit, store, engine, tmp_path):
+    (tmp_path / "empty").mkdir()
+    for name in ("new", "empty"):
+        run_train(devkit, store, out=tmp_path / name, resume=True)
+    assert len(engine.calls) == 2
+
+
+def test_folders_that_are_no_runs(devkit, tmp_path):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"expected a run to resume in .*notes, found a folder without args.yaml"):
+        choose_folder(devkit, tmp_path / "notes", resume=True)
+    with pytest.raises(InputError, match="found a file"):
+        choose_folder(devkit, tmp_path / "notes" / "a.txt", resume=False)
+    with pytest.raises(InputError, match="expected --out RUN beside --resume"):
+        choose_folder(devkit, None, resume=True)
+
+
+def test_processes_must_agree(devkit, store, engine, tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(InputError, match="expected --out RUN"):
+        run_train(devkit, store)
+    with pytest.raises(InputError, match=r"make them first: tag2box proposals .* --split trainval"):
+        run_train(devkit, None, out=tmp_path / "run")
+    run = run_train(devkit, store, out=tmp_path / "run")
+    assert not (run / "args.yaml").exists()  # that is for the first process to write
+
+
+# ---- tag sets
+
+
+def test_odd_tags_are_told(make_devkit, engine, tmp_path, capsys):
+    year = make_devkit({"a": [CAT], "b": [CAT], "c": [DOG], "d": []}, {"trainval": list("abcd"), "test": ["d"]})
+    path = write(tmp_path / "p.safetensors", list("abcd"), [3, 3, 3, 3])
+    run_train(year, path, out=tmp_path / "run")
+    lines = capsys.readouterr().out.splitlines()
+    assert "1 of them have no tag: they are taken to show none of the classes" in lines
+    assert "a single image, so little to learn, of dog" in lines
+    assert engine.calls[0].dataset.ids == ("a", "b", "c", "d")
+
+
+def test_more_tags_than_proposals(make_devkit, engine, tmp_path, capsys):
+    year = make_devkit({"a": [CAT, DOG], "b": [CAT, DOG], "c": [], "d": [DOG]})
+    path = write(tmp_path / "p.safetensors", list("abcd"), [2, 1, 0, 1])
+    run_train(year, path, out=tmp_path / "run")
+    assert engine.calls[0].dataset.ids == ("a", "d")
+    assert "left out, with fewer proposals than tags: b, c" in capsys.readouterr().out.splitlines()
+
+
+def test_nothing_left_to_learn_from(make_devkit, engine, tmp_path):
+    year = make_devkit({"a": [CAT, DOG], "b": []})
+    path = write(tmp_path / "p.safetensors", ["a", "b"], [1, 3])
+    with pytest.raises(InputError, match=r"expected images with as many proposals as tags, found none .*a"):
+        run_train(year, path, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+# ---- refused in one line, before anything is written
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"val_split": "test", "val_fraction": 0.2}, "one of --val-split and --val-fraction, found both"),
+        ({"val_split": "trainval"}, "expected other images in --val-split trainval"),
+        ({"val_fraction": 2.0}, "expected a validation fraction between 0 and 1"),
+        ({"val_fraction": 1e-9}, "expected images for validation, found none"),
+        ({"split": "trainvall"}, "did you mean 'trainval'"),
+        ({"recipe": "demmo"}, "did you mean 'demo'"),
+        ({"device": "tpu"}, "device: expected auto, cpu or cuda, found 'tpu'"),
+        ({"overrides": {"backbone.name": "vgg"}}, "backbone: expected one of"),
+        ({"overrides": {"backbone.weights": "no.pth"}}, "backbone weights: expected a file, found none at no.pth"),
+        ({"overrides": {"data.proposals": "slow"}}, "expected a preset"),
+    ],
+)
+def test_refused(options, words, devkit, store, engine, tmp_path):
+    with pytest.raises(InputError, match=words) as caught:
+        run_train(devkit, store, **{"out": tmp_path / "run", **options})
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+    assert engine.calls == []
+
+
+def test_other_classes_to_validate_on():
+    require_same_classes(["cat", "dog"], ["dog", "cat"], of="trainval", and_of="test")
+    with pytest.raises(InputError, match=r"in trainval and test, found only in trainval: cat; only in test: cow, dog$"):
+        require_same_classes(["cat", "ox"], ["cow", "dog", "ox"], of="trainval", and_of="test")
+    with pytest.raises(InputError, match=r"found only in test: dog$"):
+        require_same_classes(["cat"], ["cat", "dog"], of="trainval", and_of="test")
+
+
+def test_holding_out_takes_boxes_along(devkit, store):
+    part = Part(open_dataset(devkit), ProposalStore(store), open_ground_truth(devkit))
+    own, other = held_out(part, 0.4)
+    assert own.truth.ids == own.dataset.ids
+    assert other.truth.ids == other.dataset.ids
+
+
+# ---- the command line and Python
+
+
+def test_from_the_command_line(devkit, store, engine, tmp_path):
+    words = f"train {devkit} --recipe demo --out {tmp_path / 'run'} --device cpu --seed 3 --cache --proposals {store}"
+    fields = "--backbone.weights none --head.width 16 --data.scales 64,96 --data.flip false --rounds.epsilon=-0.5"
+    assert main([*words.split(), *fields.split()]) == 0
+    recipe = engine.calls[0].recipe
+    assert (recipe.seed, recipe.data.cache, recipe.data.scales, recipe.data.flip) == (3, True, (64, 96), False)
+    assert (recipe.rounds.epsilon, recipe.head.width) == (-0.5, 16)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("--rounds.nmber 3", "did you mean '--rounds.number'?"),
+        ("--data.scals 3", "did you mean '--data.scales'?"),
+        ("--rounds.number x", "rounds.number: expected a whole number, found 'x'"),
+        ("--seed x", "seed: expected a whole number, found 'x'"),
+        ("--precision half", "precision: expected 32-true or bf16-mixed, found 'half'"),
+        ("--resume", "expected --out RUN beside --resume"),
+    ],
+)
+def test_wrong_options(words, expected, devkit, engine, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", str(devkit), *words.split()]) == 2
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == 1
+    assert expected in err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_ctrl_c_tells_how_to_go_on(devkit, store, engine, tmp_path, capsys):
+    def stop(_):
+        raise KeyboardInterrupt
+
+    engine.does = stop
+    words = f"train {devkit} --recipe demo --out {tmp_path / 'run'} --device cpu --proposals {store}"
+    assert main([*words.split(), "--backbone.weights", "none"]) == 130
+    err = capsys.readouterr().err
+    assert err.startswith(f"tag2box: stopped; go on with: tag2box train {devkit} --recipe demo --out {tmp_path}/run")
+    assert err.endswith("--backbone.weights none --resume\n")
+
+
+def test_a_run_that_cannot_go_on(devkit, store, engine, tmp_path, capsys):
+    def fail(_):
+        raise TrainingError("the loss is not finite")
+
+    engine.does = fail
+    words = f"train {devkit} --recipe demo --out {tmp_path / 'run'} --device cpu --proposals {store}"
+    assert main([*words.split(), "--backbone.weights", "none"]) == 1
+    assert capsys.readouterr().err == "tag2box: the loss is not finite\n"
+
+
+def test_from_python(devkit, store, engine, tmp_path):
+    run = tag2box.train(
+        str(devkit), "demo", out=str(tmp_path / "run"), proposals=str(store), overrides=SMALL, device="cpu"
+    )
+    assert run == tmp_path / "run"
+    assert engine.calls[0].dataset.split == "trainval"

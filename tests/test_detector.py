@@ -1,0 +1,293 @@
+"""The detector's file, and the detector at work on pictures of every kind."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+import tag2box
+from tag2box.config import load_recipe
+from tag2box.data import open_dataset
+from tag2box.detector import (
+    Detector,
+    build_prediction_net,
+    detect_dataset,
+    load_detector,
+    pick_device,
+    save_detector,
+)
+from tag2box.errors import InputError
+from tag2box.proposals.store import ProposalStore, write_store
+
+CLASSES = ["cat", "dog"]
+BOXES = np.array([[2, 3, 30, 25], [10, 8, 60, 40], [0, 0, 64, 48]], dtype=np.int16)
+RECIPE = load_recipe(
+    "demo", {"backbone.weights": "none", "data.scales": "32,48", "inference.scales": "40", "head.width": 16}
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def net():
+    torch.manual_seed(0)
+    net = build_prediction_net(RECIPE, len(CLASSES))
+    with torch.no_grad():  # larger than Fast R-CNN's first ones, so that proposals differ
+        net.predictor.scores.weight.mul_(100)
+        net.predictor.offsets.weight.mul_(100)
+    return net
+
+
+@pytest.fixture(scope="module")
+def detector(net):
+    return Detector(net=net, recipe=RECIPE, classes=CLASSES, device="cpu")
+
+
+@pytest.fixture
+def file(net, tmp_path):
+    path = tmp_path / "best.safetensors"
+    save_detector(path, net, RECIPE, CLASSES)
+    return path
+
+
+@pytest.fixture
+def picture():
+    return np.random.default_rng(1).integers(0, 256, (48, 64, 3), dtype=np.uint8)
+
+
+# ---- the file
+
+
+def test_all_of_it_is_in_one_file(file, detector, picture):
+    loaded = load_detector(file, "cpu")
+    assert loaded.classes == ("cat", "dog")
+    assert loaded.recipe == RECIPE
+    assert {value.dtype for value in loaded.net.state_dict().values()} == {torch.float32}
+    before = detector.predict(picture, proposals=BOXES, score=0.0)
+    after = loaded.predict(picture, proposals=BOXES, score=0.0)
+    np.testing.assert_allclose(after.scores, before.scores, atol=2e-3)
+
+
+def test_whole_precision_gives_the_same_numbers(net, detector, picture, tmp_path):
+    save_detector(tmp_path / "whole.safetensors", net, RECIPE, CLASSES, half=False)
+    after = load_detector(tmp_path / "whole.safetensors").predict(picture, proposals=BOXES, score=0.0)
+    before = detector.predict(picture, proposals=BOXES, score=0.0)
+    assert np.array_equal(after.scores, before.scores)
+    assert np.array_equal(after.boxes, before.boxes)
+
+
+def test_half_precision_for_matrices_that_bear_it(net, tmp_path):
+    path = tmp_path / "half.safetensors"
+    huge = build_prediction_net(RECIPE, 2)
+    with torch.no_grad():
+        huge.predictor.scores.weight[0, 0] = 1e6
+    save_detector(path, huge, RECIPE, CLASSES)
+    with safe_open(path, framework="pt") as saved:
+        dtypes = {key: saved.get_tensor(key).dtype for key in saved.keys()}  # noqa: SIM118
+    assert dtypes["head.fc6.weight"] == torch.float16
+    assert dtypes["head.fc6.bias"] == torch.float32
+    assert dtypes["predictor.scores.weight"] == torch.float32  # 1e6 is more than half precision holds
+
+
+def test_what_the_file_says_of_itself(file):
+    with safe_open(file, framework="pt") as saved:
+        about = json.loads(saved.metadata()["tag2box"])
+    assert about["classes"] == CLASSES
+    assert about["version"] == tag2box.__version__
+    assert about["recipe"]["backbone"]["name"] == "tiny"
+    assert "Apache-2.0" in about["licence"]
+
+
+def test_equal_nets_give_equal_files_and_loading_draws_nothing(net, file, tmp_path):
+    save_detector(tmp_path / "again.safetensors", net, RECIPE, CLASSES)
+    assert (tmp_path / "again.safetensors").read_bytes() == file.read_bytes()
+    before = torch.get_rng_state()
+    load_detector(file)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_failed_write_leaves_the_old_file(file, net, monkeypatch):
+    old = file.read_bytes()
+
+    def broken(tensors, path, metadata):
+        path.write_bytes(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr("tag2box.detector_file.save_file", broken)
+    with pytest.raises(OSError, match="disk full"):
+        save_detector(file, net, RECIPE, CLASSES)
+    assert file.read_bytes() == old
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+@pytest.mark.parametrize("content", [b"", b"not a safetensors file at all", b"\xff" * 64])
+def test_another_file(content, tmp_path):
+    (tmp_path / "x.safetensors").write_bytes(content)
+    with pytest.raises(InputError, match="expected a detector written by tag2box, found something else"):
+        load_detector(tmp_path / "x.safetensors")
+
+
+@pytest.mark.parametrize("metadata", [None, {"format": "pt"}, {"tag2box": "{}"}, {"tag2box": '{"format": "other"}'}])
+def test_safetensors_of_something_else(metadata, tmp_path):
+    save_file({"x": torch.zeros(1)}, tmp_path / "x.safetensors", metadata=metadata)
+    with pytest.raises(InputError, match="expected a detector written by tag2box"):
+        load_detector(tmp_path / "x.safetensors")
+
+
+def test_a_file_that_was_cut_off(file):
+    file.write_bytes(file.read_bytes()[:-1000])
+    with pytest.raises(InputError, match="expected a detector written by tag2box"):
+        load_detector(file)
+
+
+def test_weights_that_do_not_fit_the_recipe(net, tmp_path):
+    other = replace(RECIPE, head=replace(RECIPE.head, width=8))
+    save_detector(tmp_path / "x.safetensors", net, other, CLASSES)
+    with pytest.raises(InputError, match="expected the weights of tiny, found others") as caught:
+        load_detector(tmp_path / "x.safetensors")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_recipe_from_the_future(net, tmp_path):
+    class Later:
+        def as_dict(self):
+            return {**RECIPE.as_dict(), "telepathy": True}
+
+    save_detector(tmp_path / "x.safetensors", net, Later(), CLASSES)
+    with pytest.raises(InputError, match=r"tag2box 0.1.0\): expected a section or field .* found 'telepathy'"):
+        load_detector(tmp_path / "x.safetensors")
+
+
+# ---- runs
+
+
+def test_a_run_gives_its_best(net, tmp_path):
+    (tmp_path / "weights").mkdir()
+    with pytest.raises(InputError, match="expected a finished run, found no weights/best"):
+        tag2box.load(tmp_path)
+    save_detector(tmp_path / "weights" / "last.safetensors", net, RECIPE, ["last", "b"])
+    assert tag2box.load(tmp_path).classes == ("last", "b")
+    save_detector(tmp_path / "weights" / "best.safetensors", net, RECIPE, ["best", "b"])
+    assert tag2box.load(str(tmp_path)).classes == ("best", "b")
+    assert tag2box.load(tmp_path / "weights" / "last.safetensors").classes == ("last", "b")
+
+
+def test_no_run(tmp_path):
+    with pytest.raises(InputError, match="expected a run directory or a detector's file, found nothing at"):
+        tag2box.load(tmp_path / "none")
+
+
+@pytest.mark.parametrize("name", ["gpu", "meta", "cuda:99"])
+def test_no_such_device(name):
+    with pytest.raises(InputError, match="device: expected"):
+        pick_device(name)
+
+
+# ---- at work
+
+
+def test_the_same_picture_in_every_form(detector, picture, tmp_path):
+    Image.fromarray(picture).save(tmp_path / "photo.png")
+    forms = [
+        tmp_path / "photo.png",
+        str(tmp_path / "photo.png"),
+        Image.fromarray(picture),
+        picture,
+        torch.from_numpy(picture).permute(2, 0, 1),
+    ]
+    results = [detector.predict(form, proposals=BOXES, score=0.0) for form in forms]
+    for found in results:
+        assert len(found) > 0
+        np.testing.assert_allclose(found.scores, results[0].scores, atol=1e-6)
+        np.testing.assert_allclose(found.boxes, results[0].boxes, atol=1e-4)
+    assert [found.ids for found in results] == [("photo",), ("photo",), ("0",), ("0",), ("0",)]
+    many = detector.predict(forms, proposals=[BOXES] * 5, score=0.0)
+    assert many.ids == (str(forms[0]), forms[1], "2", "3", "4")  # the stem would not tell the first two apart
+    assert np.array_equal(many.images, np.repeat(np.arange(5), len(results[0])))
+    stack = detector.predict(np.stack([picture, picture]), proposals=[BOXES] * 2, score=0.0)
+    assert stack.ids == ("0", "1")
+
+
+def test_proposals_are_searched_for(detector):
+    picture = np.zeros((48, 64, 3), dtype=np.uint8)
+    picture[10:30, 20:50] = (250, 30, 30)
+    found = detector.predict(picture, score=0.0)
+    assert len(found) > 0
+    assert found.classes == ("cat", "dog")
+
+
+def test_score_and_number(detector, picture):
+    everything = detector.predict(picture, proposals=BOXES, score=0.0)
+    limit = float(np.median(everything.scores))
+    assert (detector.predict(picture, proposals=BOXES, score=limit).scores >= limit - 1e-6).all()
+    best = detector.predict(picture, proposals=BOXES, score=0.0, max_detections=1)
+    assert best.scores.tolist() == [everything.scores.max()]
+
+
+def test_tta_is_the_mean_of_views(detector, picture):
+    """Of a single proposal of the whole picture: every view by hand."""
+    whole = BOXES[2:]
+    settings = detector.settings(tta=True)
+    assert (settings.scales, settings.flip) == ((32, 48), True)
+    views = [
+        detector.detect(
+            np.ascontiguousarray(pixels), whole, replace(settings, scales=(scale,), flip=False, min_score=0)
+        )
+        for pixels in (picture, picture[:, ::-1])
+        for scale in (32, 48)
+    ]
+    mean = {c: np.mean([float(one.scores[one.labels == c][0]) for one in views]) for c in (0, 1)}
+    found = detector.predict(picture, proposals=whole, score=0.0, tta=True)
+    np.testing.assert_allclose(found.scores, [mean[c] for c in found.labels], atol=1e-5)
+
+
+def test_no_proposals_no_pictures(detector, picture):
+    assert len(detector.predict(picture, proposals=np.zeros((0, 4)), score=0.0)) == 0
+    assert detector.predict([]).ids == ()
+
+
+@pytest.mark.parametrize(
+    ("image", "found"),
+    [
+        (np.zeros((8, 8), dtype=np.uint8), r"uint8 \[8, 8\]"),
+        (np.zeros((8, 8, 3)), r"float64 \[8, 8, 3\]"),
+        (torch.zeros(3, 8, 8), r"float32 \[8, 8, 3\]"),
+        (torch.zeros(8, 8, dtype=torch.uint8), r"uint8 \[8, 8\]"),
+        (np.zeros((0, 8, 3), dtype=np.uint8), r"uint8 \[0, 8, 3\]"),
+        ([3.5], "found float"),
+    ],
+)
+def test_what_is_no_picture(detector, image, found):
+    with pytest.raises(InputError, match=f"picture 0: expected .*{found}"):
+        detector.predict(image)
+
+
+def test_proposals_that_do_not_fit(detector, picture):
+    with pytest.raises(InputError, match="proposals for each of 2 pictures, found them for 1"):
+        detector.predict([picture, picture], proposals=[BOXES])
+    with pytest.raises(InputError, match=r"expected boxes \[B, 4\], found shape \[3, 2\]"):
+        detector.predict(picture, proposals=BOXES[:, :2])
+
+
+def test_a_data_set(detector, make_devkit, tmp_path):
+    year = make_devkit({"a": [("cat", (1, 1, 30, 30))], "b": [("dog", (1, 1, 30, 30))]})
+    dataset = open_dataset(year)
+    path = tmp_path / "store.safetensors"
+    write_store(path, dataset.ids, [one.size for one in dataset], {}, [3, 0], [BOXES, BOXES[:0]])
+    found = detect_dataset(detector, dataset, ProposalStore(path), best_of_each=True)
+    single = detector.predict(dataset[0].path, proposals=BOXES, score=detector.recipe.inference.min_score)
+    assert found.ids == ("a", "b")
+    np.testing.assert_array_equal(found.scores, single.scores)
+    assert set(found.images) == {0}
+    assert set(found.labels) == {0, 1}

@@ -1,0 +1,181 @@
+"""Detections from scores, against a loop anyone can read."""
+
+import pytest
+import torch
+from torchvision.ops import box_iou
+
+from tag2box.disco.offsets import FAST_RCNN, encode
+from tag2box.inference import (
+    Found,
+    as_detections,
+    average_views,
+    decode_boxes,
+    flip_boxes,
+    look,
+    resized,
+    scale_boxes,
+    select_detections,
+)
+
+SIZE = (100, 80)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    torch.set_num_threads(1)
+
+
+def slow_selection(probabilities, boxes, size, nms, min_score, max_detections):
+    """Class by class, box by box: take the best one left, drop what overlaps it."""
+    found = []
+    for label in range(1, probabilities.shape[1]):
+        left = []
+        for row in range(len(probabilities)):
+            x0, y0, x1, y1 = (boxes[row, label] if boxes.dim() == 3 else boxes[row]).tolist()
+            box = (max(x0, 0), max(y0, 0), min(x1, size[0]), min(y1, size[1]))
+            score = probabilities[row, label].item()
+            if box[2] > box[0] and box[3] > box[1] and score >= min_score:
+                left.append((-score, row, label, box))
+        left.sort()
+        while left:
+            best, *left = left
+            found.append(best)
+            left = [one for one in left if box_iou(torch.tensor([best[3]]), torch.tensor([one[3]])) <= nms]
+    return sorted(found)[:max_detections]
+
+
+def random_case(seed, proposals=60, classes=3):
+    generator = torch.Generator().manual_seed(seed)
+    corners = torch.rand(proposals, classes + 1, 4, generator=generator) * 140 - 20
+    boxes = torch.cat([corners[..., :2].minimum(corners[..., 2:]), corners[..., :2].maximum(corners[..., 2:])], -1)
+    return torch.rand(proposals, classes + 1, generator=generator).softmax(1), boxes
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("most", [5, 1000])
+def test_selection_equals_the_slow_one(seed, shared, most):
+    probabilities, boxes = random_case(seed)
+    boxes = boxes[:, 0] if shared else boxes
+    options = {"size": SIZE, "nms": 0.3, "min_score": 0.2, "max_detections": most}
+    found, slow = select_detections(probabilities, boxes, **options), slow_selection(probabilities, boxes, **options)
+    assert found.labels.tolist() == [label - 1 for _, _, label, _ in slow]
+    torch.testing.assert_close(found.scores, torch.tensor([-score for score, *_ in slow]))
+    torch.testing.assert_close(found.boxes, torch.tensor([box for *_, box in slow]))
+
+
+def test_equal_scores_keep_the_order_of_proposals():
+    boxes = torch.tensor([[0.0, 0, 10, 10], [20, 20, 30, 30], [0, 0, 10, 10]])
+    found = select_detections(torch.full((3, 3), 1 / 3), boxes, size=SIZE, nms=0.5, min_score=0.0, max_detections=100)
+    assert found.labels.tolist() == [0, 1, 0, 1]
+    assert found.boxes[:, 0].tolist() == [0, 0, 20, 20]
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_what_is_not_finite_is_no_detection(bad):
+    probabilities, boxes = torch.tensor([[0.1, 0.9], [0.1, bad]]), torch.tensor([[0.0, 0, bad, 9], [0, 0, 9, 9]])
+    boxes[0, 0] = float("nan")
+    found = select_detections(probabilities, boxes, size=SIZE, nms=0.5, min_score=0.0, max_detections=9)
+    assert len(found.scores) == 0
+
+
+def test_nothing_to_select_from():
+    found = select_detections(
+        torch.zeros(0, 3), torch.zeros(0, 3, 4), size=SIZE, nms=0.5, min_score=0.0, max_detections=9, best_of_each=True
+    )
+    assert [tuple(part.shape) for part in found] == [(0, 4), (0,), (0,)]
+
+
+def test_the_best_of_each_class_stays():
+    probabilities = torch.tensor([[0.1, 0.8, 1e-6], [0.2, 0.7, 1e-5]])
+    boxes = torch.tensor([[0.0, 0, 10, 10], [50, 50, 70, 70]])
+    options = {"size": SIZE, "nms": 0.5, "min_score": 1e-3, "max_detections": 1}
+    assert select_detections(probabilities, boxes, **options).labels.tolist() == [0]
+    found = select_detections(probabilities, boxes, **options, best_of_each=True)
+    assert found.labels.tolist() == [0, 1]
+    assert found.boxes[1].tolist() == [50, 50, 70, 70]
+
+
+@pytest.mark.parametrize(
+    ("size", "short", "max_side", "expected"),
+    [
+        ((40, 30), 60, 1000, (80, 60)),
+        ((40, 30), 60, 70, (70, 52)),
+        ((30, 40), 15, 99, (15, 20)),
+        ((7, 3), 3, 9, (7, 3)),
+    ],
+)
+def test_resized(size, short, max_side, expected):
+    image = torch.randint(0, 256, (3, size[1], size[0]), dtype=torch.uint8)
+    pixels, scale_x, scale_y = resized(image, short, max_side)
+    assert (pixels.shape[2], pixels.shape[1]) == expected
+    assert (scale_x, scale_y) == (expected[0] / size[0], expected[1] / size[1])
+    assert pixels.dtype == torch.float32
+    assert 0 <= pixels.min() <= pixels.max() <= 255
+
+
+def test_resized_averages_what_it_shrinks():
+    image = torch.tensor([0, 255], dtype=torch.uint8).repeat(3, 64, 32)  # [3, 64, 64], stripes of one pixel
+    pixels, *_ = resized(image, 8, 999)
+    assert (pixels[:, :, 1:-1] - 127.5).abs().max() < 10
+
+
+def test_flipping():
+    boxes = torch.tensor([[10.0, 20, 30, 40]])
+    assert flip_boxes(boxes, 100).tolist() == [[70, 20, 90, 40]]
+    assert torch.equal(flip_boxes(flip_boxes(boxes, 100), 100), boxes)
+
+
+def test_decoding_undoes_encoding():
+    proposals, boxes = torch.tensor([[0.0, 0, 10, 20], [5, 5, 9, 9]]), torch.rand(2, 3, 4)
+    boxes[..., 2:] += boxes[..., :2] + 1
+    torch.testing.assert_close(decode_boxes(encode(boxes, proposals[:, None], FAST_RCNN), proposals), boxes)
+    assert decode_boxes(torch.zeros(2, 3, 4, dtype=torch.bfloat16), proposals).dtype == torch.float32
+
+
+def test_averaging():
+    views = [(torch.full((2, 3), value), torch.full((2, 3, 4), 10 * value)) for value in (0.0, 0.5, 1.0)]
+    probabilities, boxes = average_views(views)
+    assert torch.equal(probabilities, torch.full((2, 3), 0.5))
+    assert torch.equal(boxes, torch.full((2, 3, 4), 5.0))
+
+
+def test_looking_brings_boxes_home():
+    """A scorer that returns its proposals, whatever the view, must be seen to return the original ones."""
+    image = torch.randint(0, 256, (3, 37, 53), dtype=torch.uint8)
+    proposals = torch.tensor([[1.0, 2, 20, 30], [0, 0, 53, 37]])
+    shown = []
+
+    def scorer(pixels, boxes):
+        shown.append((tuple(pixels.shape), boxes))
+        return torch.full((2, 3), len(shown) / 10), boxes[:, None].expand(-1, 3, -1)
+
+    probabilities, boxes = look(scorer, image, proposals, scales=(20, 74), flip=True, max_side=100)
+    assert [shape for shape, _ in shown] == [(3, 20, 29)] * 2 + [(3, 70, 100)] * 2
+    torch.testing.assert_close(boxes, proposals[:, None].expand(-1, 3, -1))
+    torch.testing.assert_close(probabilities, torch.full((2, 3), 0.25))
+    torch.testing.assert_close(shown[1][1], flip_boxes(scale_boxes(proposals, 29 / 53, 20 / 37), 29))
+
+
+def test_mirrored_pictures_are_mirrored():
+    image = torch.arange(3 * 4 * 6, dtype=torch.uint8).view(3, 4, 6)
+    seen = []
+
+    def scorer(pixels, boxes):
+        seen.append(pixels)
+        return torch.zeros(1, 2), boxes
+
+    look(scorer, image, torch.tensor([[0.0, 0, 2, 2]]), scales=(4,), flip=True, max_side=99)
+    assert torch.equal(seen[1], image.float().flip(2))
+
+
+def test_as_detections():
+    one = Found(torch.tensor([[0.0, 0, 5, 5], [1, 1, 2, 2]]), torch.tensor([0.9, 0.5]), torch.tensor([1, 0]))
+    none = Found(torch.zeros(0, 4), torch.zeros(0), torch.zeros(0, dtype=torch.long))
+    found = as_detections(["cat", "dog"], ["a", "b", "c"], [one, none, one])
+    assert found.images.tolist() == [0, 0, 2, 2]
+    assert found.labels.tolist() == [1, 0, 1, 0]
+    assert found.ids == ("a", "b", "c")
+    assert len(as_detections(["cat"], [], [])) == 0
+    with pytest.raises(ValueError, match="2 images, found it of 1"):
+        as_detections(["cat"], ["a", "b"], [none])
