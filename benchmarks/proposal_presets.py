@@ -4,8 +4,8 @@
 
 The yardstick is OpenCV's `fast` mode on the full-size image. Every setting sees an image before the next image is read,
 on one thread, and is timed by its own CPU time, so that other work on the machine weighs on all alike. Reading the file
-is not counted. The images are every n-th of the split from the fourth on; the presets were chosen on others. Exits with
-1 when a target is missed.
+is not counted. The images are every n-th of the split, from `--first` on; with the default none of them was looked at
+when the presets were chosen. Exits with 1 when a target is missed.
 """
 
 import argparse
@@ -73,8 +73,11 @@ def settings_to_measure(frontier: bool) -> dict[str, Proposer]:
     return found | {
         "ours: one pass at 140": ours(replace(wide, passes=fast.passes[:1])),
         "ours: one pass at 240": ours(replace(wide, passes=fast.passes[1:])),
-        "ours: fast in two colour spaces": ours(
-            replace(wide, passes=tuple(replace(one, colours=ALL_COLOURS[:2]) for one in fast.passes))
+        "ours: fast in six colour spaces": ours(
+            replace(fast, passes=tuple(replace(one, colours=ALL_COLOURS) for one in fast.passes))
+        ),
+        "ours: fast in HSV alone": ours(
+            replace(wide, passes=tuple(replace(one, colours=ALL_COLOURS[:1]) for one in fast.passes))
         ),
         "ours: fast, colour+size+fill only": ours(
             replace(wide, passes=tuple(replace(one, similarities=("colour+size+fill",)) for one in fast.passes))
@@ -90,13 +93,13 @@ def settings_to_measure(frontier: bool) -> dict[str, Proposer]:
 
 
 def measure(
-    devkit: Path, split: str, images: int, proposers: dict[str, Proposer]
+    devkit: Path, split: str, images: int, first: int, proposers: dict[str, Proposer]
 ) -> dict[str, tuple[float, float, Reach]]:
     """Boxes an image, CPU seconds an image and recall of each setting."""
     dataset, truth = open_dataset(devkit, split, check=False), open_ground_truth(devkit, split)
     if truth is None:
         raise SystemExit(f"{devkit} has no boxes to measure recall on")
-    chosen = dataset.images[3 :: max(1, len(dataset) // images)][:images]
+    chosen = dataset.images[first :: max(1, len(dataset) // images)][:images]
     for propose in proposers.values():
         propose(read_image(chosen[0].path))  # compiles; not counted
     boxes: dict[str, list[NDArray[np.int16]]] = {name: [] for name in proposers}
@@ -143,7 +146,7 @@ def plot(results: dict[str, tuple[float, float, Reach]], path: Path) -> None:
     """Recall and overlap against seconds, a panel each, logarithmic in time."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(13, 4.6), layout="constrained")
+    figure = Figure(figsize=(13, 5.4), layout="constrained")
     panels = figure.subplots(1, 3)
     for panel, field, title in zip(
         panels,
@@ -151,17 +154,17 @@ def plot(results: dict[str, tuple[float, float, Reach]], path: Path) -> None:
         ("recall at IoU 0.5", "recall at IoU 0.7", "average best overlap"),
         strict=True,
     ):
-        for name, (boxes, seconds, reach) in results.items():
+        for number, (name, (boxes, seconds, reach)) in enumerate(results.items(), 1):
             colour = "#d9772b" if name.startswith("OpenCV") else "#2f6db3"
             value = getattr(reach, field)
-            panel.scatter(seconds, value, s=boxes / 25, color=colour, alpha=0.55, linewidths=0)
-            bold = name in PRESETS or name == YARDSTICK
-            label = name.removeprefix("ours: ")
-            panel.annotate(label, (seconds, value), fontsize=9 if bold else 6, weight="bold" if bold else "normal")
+            panel.scatter(seconds, value, s=boxes / 12, color=colour, alpha=0.45, linewidths=0)
+            bold = "bold" if name in PRESETS or name == YARDSTICK else "normal"
+            panel.annotate(str(number), (seconds, value), ha="center", va="center", fontsize=8, weight=bold)
         panel.set(xscale="log", xlabel="CPU seconds an image", title=title)
         panel.grid(color="#e4e6ea")
-        panel.margins(x=0.18)
-    figure.suptitle("orange: OpenCV, blue: tag2box; the dot's area is the number of boxes", fontsize="medium")
+    names = [f"{number} {name}" for number, name in enumerate(results, 1)]
+    rows = [", ".join(names[i : i + 5]) for i in range(0, len(names), 5)]
+    figure.suptitle("\n".join(["orange OpenCV, blue tag2box; area of a dot: number of boxes", *rows]), fontsize=8)
     save(figure, path)
 
 
@@ -171,11 +174,12 @@ def main() -> int:
     parser.add_argument("devkit", type=Path)
     parser.add_argument("--split", default="trainval")
     parser.add_argument("--images", type=int, default=150)
+    parser.add_argument("--first", type=int, default=20, help="which image to begin with")
     parser.add_argument("--frontier", action="store_true", help="measure the neighbourhood of the presets too")
     parser.add_argument("--plot", type=Path, help="draw recall against seconds")
     args = parser.parse_args()
     cv2.setNumThreads(1)
-    results = measure(args.devkit, args.split, args.images, settings_to_measure(args.frontier))
+    results = measure(args.devkit, args.split, args.images, args.first, settings_to_measure(args.frontier))
     machine = describe_machine("numba", "opencv-contrib-python-headless")
     print(f"{args.images} images of {args.split}; {machine}\n\n{table(results)}\n")
     if args.plot:

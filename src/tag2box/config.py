@@ -126,9 +126,7 @@ class Rounds:
     noise_spread: float = 0.1
     """Of the noise channel's first weights, relative to the spread of the features."""
     regressed: bool = False
-    """Pseudo ground truth is a pick's regressed box, as in the paper, not its proposal; the boxes then shrink by rounds."""
-    fresh: bool = False
-    """The prediction net's fully connected layers start anew in each round and forget what they have memorised."""
+    """Pseudo ground truth is a pick's regressed box, as in the paper, and not its proposal: see benchmarks/LOG.md."""
     self_diversity: bool = True
     """False: the ablation PW_p of table 4."""
     noise: bool = True

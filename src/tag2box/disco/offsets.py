@@ -14,7 +14,7 @@ Weights = tuple[float, float, float, float]
 PLAIN: Weights = (1.0, 1.0, 1.0, 1.0)
 """As in the paper of Fast R-CNN."""
 FAST_RCNN: Weights = (10.0, 10.0, 5.0, 5.0)
-"""As in its code, which divides by deviations of (0.1, 0.1, 0.2, 0.2): the engine's choice, or regression hardly counts."""
+"""As in its code, which divides by deviations of (0.1, 0.1, 0.2, 0.2): the engine's choice."""
 MOST_GROWTH = math.log(1000 / 16)
 """Cap of a decoded log size, as in torchvision, so that an untrained regressor gives no infinite boxes."""
 

@@ -155,9 +155,6 @@ class Run:
         if phase.kind != "warm" and "prediction" not in self.nets:
             self._make_nets()
             self._conditional.scale_noise(self._some_features())
-        if phase.kind == "prediction" and self.recipe.rounds.fresh and self.step == 0:
-            torch.manual_seed(seed_for(self.recipe.seed, -3, phase.round))
-            self._prediction.forget()
         for net in self.nets.values():
             net.eval()
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from tag2box.nets.backbone import Trunk
-from tag2box.nets.roi_head import MlpHead, RoIHead
+from tag2box.nets.roi_head import RoIHead
 
 
 class Outputs(NamedTuple):
@@ -25,11 +25,7 @@ class BoxPredictor(nn.Module):
         super().__init__()
         self.scores = nn.Linear(dim, classes + 1)
         self.offsets = nn.Linear(dim, 4 * (classes + 1))
-        self.start()
-
-    def start(self) -> None:
-        """Random numbers of Fast R-CNN's spread."""
-        for layer, spread in ((self.scores, 0.01), (self.offsets, 0.001)):
+        for layer, spread in ((self.scores, 0.01), (self.offsets, 0.001)):  # Fast R-CNN's
             nn.init.normal_(layer.weight, std=spread)
             nn.init.zeros_(layer.bias)
 
@@ -45,12 +41,6 @@ class PredictionNet(nn.Module):
         super().__init__()
         self.trunk, self.head, self.classes = trunk, head, classes
         self.predictor = BoxPredictor(dim=head.dim, classes=classes)
-
-    def forget(self) -> None:
-        """Start the layers that were not pretrained anew: the predictor, and fc6 and fc7 where the head has them."""
-        self.predictor.start()
-        if isinstance(self.head, MlpHead):
-            self.head.start()
 
     def forward(self, images: Tensor, boxes: Sequence[Tensor]) -> Outputs:
         """Pr_p(y|x) as logits, with boxes (the first factor of eq. 13's diversities).

@@ -16,7 +16,7 @@ from torchvision.ops import roi_align, roi_pool
 
 from tag2box.errors import InputError
 from tag2box.nets.architectures import Parts, Pooling, parts_of
-from tag2box.nets.weights import PRETRAINED, Weights, fill, initialise, read_weights
+from tag2box.nets.weights import PRETRAINED, Weights, fill, read_weights
 
 HeadKind = Literal["auto", "conv", "mlp"]
 CHUNK = 2048
@@ -60,10 +60,6 @@ class MlpHead(RoIHead):
         self.fc6 = nn.Linear(channels * size * size, width)
         self.fc7 = nn.Linear(width, width)
         self.dropout = nn.Dropout(dropout)
-
-    def start(self) -> None:
-        """Random numbers for both layers."""
-        initialise(self)
 
     def forward(self, pooled: Tensor) -> Tensor:
         """[R, C', size, size] → [R, dim]."""

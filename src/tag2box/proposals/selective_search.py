@@ -59,7 +59,10 @@ class Settings:
 
 PRESETS = {  # from the frontier that benchmarks/proposal_presets.py measures
     "fast": Settings(
-        passes=(Pass(side=140, min_size=15, k=(70, 140, 280)), Pass(side=240, min_size=30, k=(70, 140, 280))),
+        passes=(
+            Pass(side=140, min_size=15, k=(70, 140, 280), colours=("hsv", "lab")),
+            Pass(side=240, min_size=30, k=(70, 140, 280), colours=("hsv", "lab")),
+        ),
         overlap=0.75,
         max_boxes=2000,
     ),
