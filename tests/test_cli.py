@@ -9,6 +9,7 @@ import pytest
 from tag2box import __version__, cli
 from tag2box.cli import COMMANDS, main
 from tag2box.data.splits import in_validation
+from tag2box.parsers import PARSERS
 
 HEAVY = ("torch", "torchvision", "lightning", "cv2", "numba", "matplotlib", "scipy", "numpy", "rich", "PIL")
 
@@ -53,7 +54,14 @@ def test_main_help_names_every_command(arguments, capsys):
     for name, command in COMMANDS.items():
         assert f"  {name} " in out
         assert command.summary in out
-    for words in ("usage: tag2box COMMAND", "Exit codes: 0", "examples:\n  tag2box ", "tags.csv", "metadata.jsonl"):
+    for words in (
+        "usage: tag2box COMMAND",
+        "Exit codes: 0",
+        "130 stopped",
+        "examples:\n  tag2box ",
+        "tags.csv",
+        "metadata.jsonl",
+    ):
         assert words in out
 
 
@@ -66,7 +74,7 @@ def test_help_of_a_command_tells_every_option_and_an_example(name, capsys):
     assert out.startswith(f"usage: tag2box {name} ")
     assert "examples:\n" in out
     assert out.count(f"tag2box {name} ") + out.count(f"tag2box {name}\n") >= 2  # in the usage and the examples
-    options = [action for action in COMMANDS[name].parser()._actions if action.option_strings]
+    options = [action for action in PARSERS[name]()._actions if action.option_strings]
     assert len(options) >= 2
     for action in options:
         assert action.help
@@ -95,7 +103,7 @@ def test_as_a_module():
     [
         ("propsals", "expected a command ("),
         ("--nope", "found '--nope'"),
-        ("proposals", "required: data"),
+        ("proposals", "expected DATA, found nothing (see tag2box proposals --help)"),
         ("proposals missing", "missing does not exist"),
         ("proposals missing --split", "--split"),
         ("proposals missing --nope", "--nope (see tag2box proposals --help)"),
@@ -106,8 +114,15 @@ def test_as_a_module():
         ("proposals missing --overwrite=yes", "--overwrite"),
         ("proposals missing --preset fast --preset", "--preset"),
         ("proposals . --preset slow", "expected a preset"),
-        ("evaluate missing", "required: detections"),
-        ("evaluate --detections missing.json", "required: data"),
+        ("evaluate", "expected DATA, found nothing (see tag2box evaluate --help)"),
+        ("evaluate missing", "expected a RUN before DATA, or --detections FILE, found only missing"),
+        ("evaluate run/weights/best.safetensors", "expected DATA after the run, found only run/weights/best.safetens"),
+        ("evaluate one two three", "found one two three: too many"),
+        ("evaluate --detections missing.json", "expected DATA, found nothing"),
+        ("train", "expected DATA, found nothing (see tag2box train --help)"),
+        ("train missing --warm.epoch 1", "--warm.epoch 1; did you mean '--warm.epochs'? (see tag2box train --help)"),
+        ("train missing --warm.epoch=1", "did you mean '--warm.epochs'?"),
+        ("train missing --recip demo", "did you mean '--recipe'?"),
         ("evaluate --detections missing.json missing", "missing does not exist"),
         (
             "evaluate --detections missing.json missing --val-fraction half",
@@ -116,7 +131,6 @@ def test_as_a_module():
         ("evaluate --detections missing.json missing --metrics voc7", "found 'voc7'; did you mean 'voc07'?"),
         ("evaluate --detections missing.json missing --metrics ,", "found none"),
         ("evaluate --detections missing.json missing --seed x", "x"),
-        ("evaluate --detections missing.json missing --json missing/out.json", "cannot write to folder missing"),
         ("demo here", "here"),
         ("demo --seed one", "one"),
         ("demo --seed -1", "expected seed ≥ 0"),
@@ -147,6 +161,27 @@ def test_ctrl_c(monkeypatch, capsys):
     monkeypatch.setitem(cli.COMMANDS, "demo", COMMANDS["demo"]._replace(run=stopped))
     assert main(["demo"]) == 130
     assert capsys.readouterr().err == "tag2box: stopped; the same command goes on from here\n"
+
+
+def test_the_module_itself_loads_little():
+    """Before `main` nobody hears a Ctrl-C."""
+    code = "import sys, tag2box.cli; print([name for name in ('jsonargparse', 'yaml') if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_ctrl_c_while_things_are_loaded(monkeypatch, capsys):
+    def stopped():
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(PARSERS, "demo", stopped)
+    assert main(["demo"]) == 130
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_run_without_data(tmp_path, capsys):
+    (tmp_path / "weights").mkdir()
+    assert main(["evaluate", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"tag2box: expected DATA after the run, found only {tmp_path}\n"
 
 
 def test_our_own_mistakes_are_not_hidden(monkeypatch):

@@ -1,6 +1,7 @@
 """The command line: wires commands to functions and turns a user's mistake into one line. No logic lives here.
 
-Everything heavy is imported inside the function that needs it, so that `tag2box --help` answers at once.
+Everything heavy is imported inside the function that needs it, so that `tag2box --help` answers at once, and the
+parsers inside `main`, so that Ctrl-C is heard in a civil manner from the start.
 """
 
 import sys
@@ -10,15 +11,6 @@ from typing import Any, NamedTuple
 
 from tag2box import __version__
 from tag2box.errors import InputError, TrainingError, did_you_mean
-from tag2box.parsers import (
-    DATA_FORMATS,
-    FIELD,
-    Parser,
-    demo_parser,
-    evaluate_parser,
-    proposals_parser,
-    train_parser,
-)
 
 
 def _proposals(data: Path, **options: Any) -> None:
@@ -29,6 +21,7 @@ def _proposals(data: Path, **options: Any) -> None:
 
 def _train(source: Path, cache: bool, seed: str | None, precision: str | None, **options: Any) -> None:
     from tag2box.commands.train import train
+    from tag2box.parsers import FIELD
 
     fields = {name: options.pop(name) for name in list(options) if name.startswith(FIELD)}
     overrides = {name.removeprefix(FIELD).replace("__", "."): value for name, value in fields.items()}
@@ -43,9 +36,12 @@ _OF_A_RUN = {"tta": False, "device": "auto", "proposals": None, "workers": None,
 def _evaluate(data: Sequence[Path], detections: Path | None, metrics: str, **options: Any) -> None:
     *runs, source = data
     names = [name.strip() for name in metrics.split(",") if name.strip()]
+    if detections is None and not runs:
+        is_run = source.suffix == ".safetensors" or (source / "args.yaml").is_file() or (source / "weights").is_dir()
+        expected = "DATA after the run" if is_run else "a RUN before DATA, or --detections FILE"
+        raise InputError(f"expected {expected}, found only {source}")
     if len(runs) != (detections is None):
-        found = "required: detections or a run" if detections is None and not runs else "too many paths"
-        raise InputError(f"expected RUN DATA, or --detections FILE DATA, found {' '.join(map(str, data))} ({found})")
+        raise InputError(f"expected RUN DATA, or --detections FILE DATA, found {' '.join(map(str, data))}: too many")
     from tag2box.commands.evaluate import evaluate_file, evaluate_run
 
     if detections is None:
@@ -64,20 +60,21 @@ def _demo(out: Path, seed: int) -> None:
 
 
 class _Command(NamedTuple):
-    parser: Callable[[], Parser]
     run: Callable[..., None]
     summary: str
 
 
 COMMANDS = {
-    "demo": _Command(demo_parser, _demo, "the story on built-in data"),
-    "proposals": _Command(proposals_parser, _proposals, "boxes where objects could be, for every picture"),
-    "train": _Command(train_parser, _train, "a detector from tagged pictures"),
-    "evaluate": _Command(evaluate_parser, _evaluate, "score a run, or any detector's boxes: AP, CorLoc"),
+    "demo": _Command(_demo, "the story on built-in data"),
+    "proposals": _Command(_proposals, "boxes where objects could be, for every picture"),
+    "train": _Command(_train, "a detector from tagged pictures"),
+    "evaluate": _Command(_evaluate, "score a run, or any detector's boxes: AP, CorLoc"),
 }
 
 
 def _main_help() -> str:
+    from tag2box.parsers import DATA_FORMATS
+
     commands = "\n".join(f"  {name:11}{command.summary}" for name, command in COMMANDS.items())
     return f"""\
 usage: tag2box COMMAND ...
@@ -91,8 +88,8 @@ commands:
 
 {DATA_FORMATS}
 
-Exit codes: 0 done, 2 the input is wrong (one line says what was expected, what was found, and where), 1 anything
-else. Ctrl-C leaves work that the same command resumes.
+Exit codes: 0 done, 2 the input is wrong (one line says what was expected, what was found, and where), 130 stopped by
+Ctrl-C (one line says how to go on: with the same command, or in `train` with --resume), 1 anything else.
 
 examples:
   tag2box demo
@@ -107,7 +104,9 @@ def _run(arguments: Sequence[str]) -> None:
     elif name == "--version":
         print(f"tag2box {__version__}")
     elif name in COMMANDS:
-        parser = COMMANDS[name].parser()
+        from tag2box.parsers import PARSERS
+
+        parser = PARSERS[name]()
         parser.prog = f"tag2box {name}"
         COMMANDS[name].run(**vars(parser.parse_args(arguments[1:])))
     else:

@@ -127,6 +127,8 @@ class Rounds:
     """Of the noise channel's first weights, relative to the spread of the features."""
     regressed: bool = False
     """Pseudo ground truth is a pick's regressed box, as in the paper, and not its proposal: see benchmarks/LOG.md."""
+    promise: float = 0.0
+    """Weight of the proposals' own order in the pseudo ground truth: whole objects come before their parts."""
     self_diversity: bool = True
     """False: the ablation PW_p of table 4."""
     noise: bool = True

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -12,9 +13,9 @@ from torch import Tensor
 
 from tag2box import __version__
 from tag2box.config import Recipe, recipe_from_values
-from tag2box.errors import InputError
+from tag2box.errors import InputError, did_you_mean
 from tag2box.files import atomic_path
-from tag2box.nets import PredictionNet, build_trunk_and_head
+from tag2box.nets import TRUNKS, PredictionNet, build_trunk_and_head
 
 FORMAT = "tag2box detector 1"
 LICENCE_NOTE = (
@@ -26,6 +27,9 @@ LICENCE_NOTE = (
 def build_prediction_net(recipe: Recipe, classes: int, *, weights: str | None = None) -> PredictionNet:
     """A prediction net as the recipe says; `weights` in place of the recipe's, "none" where a file will fill it."""
     backbone, head = recipe.backbone, recipe.head
+    if backbone.name not in TRUNKS:  # before its weights are looked for
+        hint = did_you_mean(backbone.name, TRUNKS)
+        raise InputError(f"expected a backbone ({', '.join(TRUNKS)}), found '{backbone.name}'{hint}")
     trunk, roi_head = build_trunk_and_head(
         backbone.name,
         weights=backbone.weights if weights is None else weights,
@@ -57,8 +61,10 @@ def save_detector(
     about = {"format": FORMAT, "version": __version__, "classes": list(classes), "recipe": recipe.as_dict()}
     tensors = {key: _for_file(tensor, half) for key, tensor in net.state_dict().items()}
     with atomic_path(path) as temporary:
+        mode = temporary.stat().st_mode
         # One key only: safetensors writes several in no certain order, and equal runs should leave equal files.
         save_file(tensors, temporary, metadata={"tag2box": json.dumps({**about, "licence": licence})})
+        temporary.chmod(mode)  # safetensors makes a file that nobody else may read
 
 
 def _for_file(tensor: Tensor, half: bool) -> Tensor:
@@ -72,7 +78,8 @@ def _for_file(tensor: Tensor, half: bool) -> Tensor:
 def read_detector(path: Path) -> tuple[PredictionNet, Recipe, tuple[str, ...]]:
     """The net, recipe and classes in a file that `save_detector` has written; on the CPU, in single precision."""
     about, tensors = _read(path)
-    classes, recipe = about["classes"], recipe_from_values(about["recipe"], f"{path} (tag2box {about['version']})")
+    classes, values = about["classes"], _known(Recipe, about["recipe"])
+    recipe = recipe_from_values(values, f"{path} (tag2box {about['version']})")
     with torch.random.fork_rng(devices=[]):  # building draws numbers that the file then replaces
         net = build_prediction_net(recipe, len(classes), weights="none")
     try:
@@ -81,6 +88,14 @@ def read_detector(path: Path) -> tuple[PredictionNet, Recipe, tuple[str, ...]]:
         why = " ".join(str(error).split())[:200]
         raise InputError(f"{path}: expected the weights of {recipe.backbone.name}, found others ({why})") from None
     return net, recipe, tuple(classes)
+
+
+def _known(kind: type, values: Any) -> Any:
+    """The values without fields that this version does not have: how it was trained is not needed to look."""
+    if not is_dataclass(kind) or not isinstance(values, dict):
+        return values
+    hints = get_type_hints(kind)
+    return {name: _known(hints[name], value) for name, value in values.items() if name in hints}
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

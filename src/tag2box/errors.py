@@ -1,5 +1,6 @@
 """The errors that are told in one line, and how to word them."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -22,10 +23,26 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     "; did you mean 'trainval'?"
     >>> did_you_mean("zebra", ["train", "val"])
     ''
+
+    Another number is another thing, not a misspelling; the same number with more or fewer zeros is one.
+
+    >>> did_you_mean("000301", ["000030", "000302"]), did_you_mean("IMG_301.jpg", ["IMG_302.jpg"])
+    ('', '')
+    >>> did_you_mean("voc7", ["voc12", "voc07"])
+    "; did you mean 'voc07'?"
     """
+    word = word.casefold()
     by_folded = {choice.casefold(): choice for choice in choices}
-    close = get_close_matches(word.casefold(), by_folded, n=1)
+    close = get_close_matches(word, [choice for choice in by_folded if not _other_number(word, choice)], n=1)
     return f"; did you mean '{by_folded[close[0]]}'?" if close else ""
+
+
+def _other_number(word: str, choice: str) -> bool:
+    """Whether two words differ in the value of their numbers and in nothing else."""
+    if re.sub("[0-9]+", "0", word) != re.sub("[0-9]+", "0", choice):
+        return False
+    numbers, others = (re.findall("0*([0-9]+)", one) for one in (word, choice))
+    return numbers != others
 
 
 def name_some(names: Iterable[str], most: int = 5) -> str:

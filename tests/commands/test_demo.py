@@ -10,7 +10,7 @@ from tag2box.proposals.store import open_store
 
 def test_the_story_on_built_in_data(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 1)
-    demo(tmp_path / "new" / "demo", seed=3, train=7, test=2)
+    demo(tmp_path / "new" / "demo", seed=3, pictures=7, test=2)
     devkit = tmp_path / "new" / "demo" / "data" / "VOCdevkit" / "VOC2007"
     dataset = open_dataset(devkit, "trainval")
     assert (len(dataset), len(open_dataset(devkit, "test"))) == (7, 2)
@@ -25,7 +25,15 @@ def test_the_story_on_built_in_data(tmp_path, capsys, monkeypatch):
         assert sheet.width > 1000
         assert len(np.unique(np.asarray(sheet)[::4, ::4].reshape(-1, 3), axis=0)) > 1000
 
-    demo(tmp_path / "new" / "demo", seed=3, train=7, test=2)  # all is there: told again, not made again
+    run = tmp_path / "new" / "demo" / "run"
+    for made in ("args.yaml", "results.csv", "results.png", "report.html", "weights/best.safetensors"):
+        assert (run / made).stat().st_size
+    stages = [line.partition(",")[0] for line in (run / "results.csv").read_text().splitlines()[1:]]
+    assert stages == ["wsddn", "refined", *(f"round-{number}" for number in range(1, 7))]
+    assert "refined (OICR)" in out
+    assert str(run / "report.html") in out
+
+    demo(tmp_path / "new" / "demo", seed=3, pictures=7, test=2)  # all is there: told again, not made again
     assert capsys.readouterr().out.splitlines()[0] == out.splitlines()[0]
 
 

@@ -70,9 +70,31 @@ def test_nothing_is_written_when_the_detections_are_wrong(devkit, results, tmp_p
     assert sorted(path.name for path in tmp_path.iterdir()) == ["VOCdevkit", "results.json"]
 
 
-def test_a_folder_that_is_not_there_is_found_out_first(devkit, tmp_path):
-    with pytest.raises(InputError, match="cannot write"):
-        evaluate_file(devkit, tmp_path / "never read.json", metrics=["voc07"], json_out=tmp_path / "no" / "scores.json")
+def test_a_folder_that_is_not_there_is_made(devkit, results, tmp_path, capsys):
+    evaluate_file(devkit, results, metrics=["voc07"], json_out=tmp_path / "a" / "s.json", pr_curve=tmp_path / "b/c.png")
+    assert (tmp_path / "a" / "s.json").is_file()
+    assert (tmp_path / "b" / "c.png").is_file()
+    assert "1 detection in 2 images, 2 annotated objects;" in capsys.readouterr().out
+
+
+def test_a_folder_that_cannot_be_made(devkit, results):
+    with pytest.raises(InputError, match="cannot make the folder"):
+        evaluate_file(devkit, results, metrics=["voc07"], json_out=results / "scores.json")
+
+
+def test_a_held_out_share_without_images(devkit, results):
+    with pytest.raises(InputError, match=r"expected images held out, found none: 0\.0001 of 2 leaves that part empty"):
+        evaluate_file(devkit, results, metrics=["voc07"], val_fraction=0.0001)
+
+
+def test_no_objects_to_score_against(tmp_path, results):
+    data = tmp_path / "instances_test.json"
+    images, categories = [{"id": 1, "file_name": "000001.jpg"}], [{"id": 1, "name": "cat"}]
+    data.write_text(json.dumps({"images": images, "annotations": [], "categories": categories}))
+    with pytest.raises(
+        InputError, match=r"instances_test\.json: found no annotated objects to score against in 1 image"
+    ):
+        evaluate_file(data, results, metrics=["voc07"])
 
 
 def test_a_data_set_without_boxes(tmp_path, results):
@@ -156,7 +178,7 @@ def test_a_held_out_share_of_a_run(run, photos, store, capsys):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("{photos}", "expected RUN DATA, or --detections FILE DATA"),
+        ("{photos}", "expected a RUN before DATA, or --detections FILE, found only"),
         ("{run} {photos} {photos}", "expected RUN DATA, or --detections FILE DATA"),
         ("{run} {photos} --detections x.json", "expected RUN DATA, or --detections FILE DATA"),
         ("{photos} --detections x.json --tta", "expected --tta with a RUN only"),

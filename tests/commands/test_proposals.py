@@ -106,7 +106,9 @@ def test_a_second_run_uses_the_first_and_prints_the_same(devkit, proposed, monke
     assert main(["proposals", str(devkit), "--split", "trainval"]) == 0
     assert time.monotonic() - began < 10
     assert store.path.read_bytes() == before
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    out = capsys.readouterr().out
+    assert "boxes an image on average, reused\n" in out
+    rows = [line.split() for line in out.splitlines()]
     overall = report["overall"]
     shares = [f"{100 * overall[key]:.1f}" for key in ("recall_50", "recall_70", "average_best_overlap")]
     assert ["all", str(overall["objects"]), *shares] in rows
@@ -131,7 +133,7 @@ def test_a_part_is_served_by_the_store_of_the_whole(devkit, proposed, monkeypatc
 
 
 def test_photos_without_boxes(photos, tmp_path, capsys):
-    report = tmp_path / "report.json"
+    report = tmp_path / "made" / "report.json"
     assert main(["proposals", str(photos), "--workers", "1", "--json", str(report)]) == 0
     out = capsys.readouterr().out
     assert "9 images" in out
@@ -156,6 +158,20 @@ def test_added_photos_are_told_and_overwrite_makes_it_anew(photos, save_picture,
     assert "1 of 10 are not in it (new)" in capsys.readouterr().err
     assert main(["proposals", str(photos), "--workers", "1", "--overwrite"]) == 0
     assert "10 images" in capsys.readouterr().out
+
+
+def test_one_picture_is_one_image(tmp_path, save_picture, capsys):
+    save_picture(tmp_path / "cat" / "a.png")
+    propose_dataset(tmp_path, workers=1)
+    assert ": 1 image, " in capsys.readouterr().out
+
+
+def test_boxes_that_cannot_be_are_told_before_the_work(make_devkit, monkeypatch):
+    year = make_devkit({"a": [("cat", (1, 1, 300, 40))]})
+    monkeypatch.setattr(compute, "propose", None)
+    with pytest.raises(InputError, match="expected a box inside"):
+        propose_dataset(year, workers=1)
+    assert not (year / ".tag2box").exists()
 
 
 def test_bad_pictures_are_all_named_or_skipped(photos, capsys):
@@ -220,9 +236,9 @@ def test_proposals_from_outside_have_a_place_of_their_own(devkit, outside):
         (["--workers", "0"], "expected at least one worker, found 0"),
         (["--workers", "-3"], "expected at least one worker, found -3"),
         (["--out", "{tmp}/file/below/store"], "cannot make the folder {tmp}/file/below"),
-        (["--out", "{tmp}"], "cannot read {tmp}"),
+        (["--out", "{tmp}"], "expected the name of a file to write, found a folder: {tmp}"),
         (["--out", "{tmp}", "--overwrite"], "found a folder: {tmp}"),
-        (["--json", "{tmp}/missing/report.json"], "cannot write to folder {tmp}/missing"),
+        (["--json", "{tmp}/file/report.json"], "cannot make the folder {tmp}/file"),
         (["--from", "{tmp}/missing.mat"], "{tmp}/missing.mat does not exist"),
         (["--from", "{tmp}/file"], "expected proposals in a .mat or .pkl file, found file"),
         (["--out", "{tmp}/file"], "expected a whole tag2box proposal store, found something else"),

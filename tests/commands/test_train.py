@@ -2,6 +2,7 @@
 
 import math
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -137,7 +138,9 @@ def test_what_the_run_says_is_written_down(devkit, store, engine, tmp_path, caps
     run = run_train(devkit, store, out=tmp_path / "run")
     for name in ("args.yaml", "results.csv", "results.png", "report.html", "samples/samples.jsonl", "samples/t0.png"):
         assert (run / name).stat().st_size > 20
-    assert ["WSDDN", "20.0", "30.0", "1.5"] in [line.split() for line in capsys.readouterr().out.splitlines()]
+    lines = capsys.readouterr().out.splitlines()
+    assert ["WSDDN", "20.0", "30.0", "1.5"] in [line.split() for line in lines]
+    assert f"the detector: {run}/weights/best.safetensors" in lines
 
 
 def test_proposals_are_computed_and_reused(devkit, engine, tmp_path):
@@ -174,11 +177,26 @@ def test_a_resumed_run_keeps_its_recipe(devkit, store, engine, tmp_path):
         train(devkit, out=run, resume=True, device="cpu", proposals=store, overrides={"rounds.number": 3})
 
 
-def test_to_resume_what_is_not_there_is_to_start(devkit, store, engine, tmp_path):
+def test_nothing_to_go_on_with(devkit, store, engine, tmp_path, capsys):
     (tmp_path / "empty").mkdir()
-    for name in ("new", "empty"):
-        run_train(devkit, store, out=tmp_path / name, resume=True)
-    assert len(engine.calls) == 2
+    for out in (tmp_path / "new", tmp_path / "empty"):
+        with pytest.raises(InputError, match=f"^{out}: expected a run to go on with, found nothing$"):
+            run_train(devkit, store, out=out, resume=True)
+    assert main(["train", str(devkit), "--out", str(tmp_path / "new"), "--resume"]) == 2
+    assert not (tmp_path / "new").exists()
+    assert engine.calls == []
+
+
+def test_a_place_that_cannot_be_written_to_is_found_out_first(devkit, store, engine, tmp_path, capsys, monkeypatch):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InputError, match=r"found a file: .*/file$"):
+        run_train(devkit, store, out=tmp_path / "file" / "run")
+    refuse = mock.Mock(side_effect=PermissionError(13, "Permission denied"))
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    with pytest.raises(InputError, match=f"^cannot write to folder {tmp_path}: Permission denied$"):
+        run_train(devkit, store, out=tmp_path / "runs" / "run")
+    assert "learning" not in capsys.readouterr().out
+    assert engine.calls == []
 
 
 def test_folders_that_are_no_runs(devkit, tmp_path):
@@ -245,7 +263,7 @@ def test_nothing_left_to_learn_from(make_devkit, engine, tmp_path):
         ({"split": "trainvall"}, "did you mean 'trainval'"),
         ({"recipe": "demmo"}, "did you mean 'demo'"),
         ({"device": "tpu"}, "device: expected auto, cpu or cuda, found 'tpu'"),
-        ({"overrides": {"backbone.name": "vgg"}}, "backbone: expected one of"),
+        ({"overrides": {"backbone.name": "vgg99"}}, r"expected a backbone \(vgg11, .*\), found 'vgg99'"),
         ({"overrides": {"backbone.weights": "no.pth"}}, "backbone weights: expected a file, found none at no.pth"),
         ({"overrides": {"data.proposals": "slow"}}, "expected a preset"),
     ],
@@ -315,6 +333,28 @@ def test_ctrl_c_tells_how_to_go_on(devkit, store, engine, tmp_path, capsys):
     err = capsys.readouterr().err
     assert err.startswith(f"tag2box: stopped; go on with: tag2box train {devkit} --recipe demo --out {tmp_path}/run")
     assert err.endswith("--backbone.weights none --resume\n")
+
+
+def test_ctrl_c_before_the_engine_begins(devkit, store, engine, tmp_path, monkeypatch):
+    monkeypatch.setattr("tag2box.commands.train.RunReport", mock.Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt, match=r"go on with: .* --resume$"):
+        run_train(devkit, store, out=tmp_path / "run")
+    monkeypatch.undo()
+    assert choose_folder(devkit, tmp_path / "run", resume=True) == tmp_path / "run"
+
+
+def test_held_out_images_without_boxes(engine, tmp_path, capsys):
+    from PIL import Image
+
+    for number in range(16):  # each of another colour: equal ones would be taken for one
+        path = tmp_path / "photos" / ("cat", "dog")[number % 2] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (100, 80), (number, 0, 0)).save(path)
+    path = write(tmp_path / "p.safetensors", open_dataset(tmp_path / "photos").ids, [3] * 16)
+    run_train(tmp_path / "photos", path, out=tmp_path / "run", val_fraction=0.4)
+    held = len(engine.calls[0].val[0])
+    line = f"the {held} held-out images have no boxes, so they cannot be scored"
+    assert line in capsys.readouterr().out.splitlines()
 
 
 def test_a_run_that_cannot_go_on(devkit, store, engine, tmp_path, capsys):

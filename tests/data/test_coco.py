@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tag2box.data import open_dataset, open_ground_truth
+from tag2box.data import folder_of, open_dataset, open_ground_truth
 from tag2box.errors import InputError
 
 
@@ -116,6 +116,14 @@ def test_roboflow_export(make_coco, tmp_path):
     assert open_dataset(tmp_path)[0].path.parent.name == "train"
     assert open_dataset(tmp_path, "valid")[0].path.parent.name == "valid"
     assert len(open_ground_truth(tmp_path / "valid")) == 3
+
+
+def test_one_folder_by_either_name(make_coco, tmp_path, monkeypatch):
+    file = make_coco()
+    assert folder_of(file) == folder_of(tmp_path) == tmp_path
+    monkeypatch.chdir(file.parent)
+    assert folder_of(file.name) == tmp_path
+    assert folder_of(make_coco("lists/mine.json")) == tmp_path / "lists"
 
 
 def test_one_file_is_one_split(make_coco):

@@ -44,6 +44,13 @@ def test_csv_as_spreadsheets_write_it(folder):
     assert tags_of(opened(folder)) == {"a": ("cat", "dog"), "b": ("cat",)}
 
 
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_csv_with_other_delimiters(folder, delimiter):
+    rows = ["image|tags|split", "a.jpg|cat dog|train", "b.PNG|dog, hot dog|train", 'd|"hot dog; cat"|train']
+    write(folder, "\r\n".join(rows).replace("|", delimiter))
+    assert tags_of(opened(folder)) == {"a": ("cat", "dog"), "b": ("dog", "hot dog"), "d": ("cat", "hot dog")}
+
+
 def test_jsonl(folder):
     lines = [{"file_name": "a.jpg", "tags": ["cat", "hot dog"]}, {"file_name": "sub dir/d.jpg", "tags": "dog cat"}]
     write(folder, "\n\n".join(json.dumps(line) for line in lines), "metadata.jsonl")
@@ -111,9 +118,11 @@ def test_missing_images_are_counted_and_suggested(folder):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"line 1: expected a header with the columns image,tags separated by commas, found ''"),
-        ("image;tags\na;cat\n", r"separated by commas, found 'image;tags'"),
-        ("images,tags\na,cat\n", r"found 'images,tags'; did you mean 'images'"),
+        ("", r"line 1: expected a header with the columns image and tags, found ''"),
+        ("images,tags\na,cat\n", r"found 'images, tags'; rename 'images' to 'image'\?"),
+        ("image,tagz\na,cat\n", r"found 'image, tagz'; rename 'tagz' to 'tags'\?"),
+        ("image;split\na;cat\n", r"found 'image, split'$"),
+        ("image;tags\na;cat;dog\n", r"line 2: expected 2 cells, found 3; tags with semicolons between"),
         ("image,tags\n", "expected a line per image, found none"),
         ("image,tags\na.jpg,cat\nb,cat,dog\n", r"line 3: expected 2 cells, found 3; .* quotes"),
         ('image,tags\na.jpg,"cat\n', r"line 2: expected CSV, found unexpected end of data"),

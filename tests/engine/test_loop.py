@@ -106,6 +106,22 @@ def test_without_boxes_the_last_round_is_the_best(world, make_recipe, tmp_path):
     assert one.read_bytes() == other.read_bytes()
 
 
+def test_without_rounds_the_warm_start_is_the_detector(world, make_recipe, tmp_path):
+    from tag2box.detector import load_detector
+    from tag2box.mil import prediction_from_mil
+
+    recipe = make_recipe(rounds={"number": 0})
+    run = Run(world.dataset, world.store, recipe, tmp_path, evaluate=None, val=None, report=None, device="cpu")
+    run.go()
+    assert [row["stage"] for row in run.record.rows] == ["wsddn", "refined", "round-0"]
+    expected = prediction_from_mil(run._warm).state_dict()
+    for name in ("last", "best"):
+        found = load_detector(tmp_path / "weights" / f"{name}.safetensors", device="cpu").net.state_dict()
+        for key, value in found.items():
+            torch.testing.assert_close(value, expected[key], rtol=1e-3, atol=1e-3)  # half precision
+    train_run(world.dataset, world.store, recipe, tmp_path, resume=True, device="cpu")
+
+
 def test_the_best_round_is_kept(world, make_recipe, tmp_path):
     scores = {"wsddn": 90.0, "refined": 95.0, "round-1": 80.0, "round-2": 70.0}  # the warm start is no detector
     train_run(

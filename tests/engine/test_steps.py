@@ -16,7 +16,15 @@ from tag2box.disco.prediction_loss import balanced_weights
 from tag2box.disco.sampling import constrained_argmax
 from tag2box.engine.forward import conditional_outputs, noise_for, prediction_outputs, warm_outputs
 from tag2box.engine.plan import generator_for
-from tag2box.engine.steps import ConditionalStep, PredictionStep, WarmStep, assign, pseudo_truths
+from tag2box.engine.steps import (
+    ConditionalStep,
+    PredictionStep,
+    WarmStep,
+    assign,
+    of_samples,
+    pseudo_truths,
+    with_promise,
+)
 from tag2box.mil import mil_losses
 from tag2box.nets.prediction import Outputs
 
@@ -172,18 +180,28 @@ def test_pseudo_truth_has_every_tagged_class_and_no_other(nets):
             assert all(boxes.shape == (len(classes), 4) for boxes, classes in truths)
 
 
-def test_pseudo_truth_boxes_are_the_regressed_ones(nets):
+@pytest.mark.parametrize("regressed", [False, True])
+def test_pseudo_truth_boxes_are_the_picked_proposals_or_their_regressed_boxes(nets, regressed):
     (view,) = views_of(nets, 1)
     with torch.no_grad():
         (outputs,) = conditional_outputs(nets.conditional, [view], noise_for([view], 2, generator_for(1)))
-    samples, truths = pseudo_truths(view, outputs, ROUNDS)
+    samples, truths = pseudo_truths(view, outputs, replace(ROUNDS, regressed=regressed))
     assert torch.equal(samples, constrained_argmax(outputs.scores, view.tags))
     for k, (boxes, classes) in enumerate(truths):
-        regressed = {
-            (int(samples[k, i]), *decode(outputs.offsets[k, i, samples[k, i]], view.boxes[i], FAST_RCNN).tolist())
-            for i in range(len(view.boxes))
-        }
-        assert all((int(c), *box.tolist()) in regressed for box, c in zip(boxes, classes, strict=True))
+        moved = decode(of_samples(outputs.offsets, samples)[k], view.boxes, FAST_RCNN) if regressed else view.boxes
+        known = {(int(label), *box) for label, box in zip(samples[k], moved.tolist(), strict=True)}
+        assert all((int(c), *box) in known for c, box in zip(classes, boxes.tolist(), strict=True))
+
+
+def test_promise_chooses_what_is_taught_and_not_the_samples(nets):
+    (view,) = views_of(nets, 1)
+    with torch.no_grad():
+        (outputs,) = conditional_outputs(nets.conditional, [view], noise_for([view], 2, generator_for(1)))
+    plain, promised = (pseudo_truths(view, outputs, replace(ROUNDS, promise=weight)) for weight in (0.0, 1000.0))
+    assert torch.equal(plain[0], promised[0])
+    early = view.boxes[:10].tolist()  # with such a weight nothing but the order counts
+    assert len(view.boxes) > 10
+    assert all(box in early for boxes, _ in promised[1] for box in boxes.tolist())
 
 
 def all_three(nets, views):
@@ -320,3 +338,11 @@ def test_half_precision_outputs_are_taken(nets):
         loss, _ = ConditionalStep(nets.conditional, ROUNDS)(views, noise, predictions)
     assert loss.dtype == torch.float32
     assert loss.isfinite()
+
+
+def test_promise_raises_early_proposals_lowers_late_ones_and_leaves_the_background():
+    scores = torch.randn(2, 100, 4, generator=torch.Generator().manual_seed(0))
+    bonus = with_promise(scores, 2.0) - scores
+    assert torch.equal(bonus[..., 0], torch.zeros(2, 100))
+    for label in range(1, 4):
+        torch.testing.assert_close(bonus[0, :, label], 2 * (10 / torch.arange(1.0, 101)).log(), rtol=1e-4, atol=1e-4)

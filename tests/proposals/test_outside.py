@@ -99,6 +99,11 @@ def test_mat_with_an_image_without_boxes(tmp_path, take):
     assert take(source) == [FIRST, []]
 
 
+def test_mat_with_a_box_outside_shows_it_as_the_file_has_it(tmp_path, refused):
+    words = "expected boxes inside 100×80 pixels, found [1, 2, 80, 101] (y1, x1, y2, x2, counted from 1)"
+    assert words in refused(save_mat(tmp_path / "a.mat", boxes=(FIRST, np.array([[1, 0, 101, 80]]))))
+
+
 def test_mat_that_is_not_one(tmp_path, refused):
     for content in (b"", b"MATLAB 5.0", os.urandom(500), b"MATLAB 7.3 MAT-file" + bytes(600)):
         (tmp_path / "a.mat").write_bytes(content)
@@ -255,12 +260,15 @@ def test_missing_images_are_named_and_close_ones_suggested(tmp_path, refused):
         ({"indexes": [5, "9" * 5000]}, "found none for 1 (000007)"),
         (
             {"boxes": [[[0, 0, 100, 79]], []]},
-            "image 000005: expected boxes inside 100×80 pixels, found [0.0, 0.0, 101.0",
+            "image 000005: expected boxes inside 100×80 pixels, found [0, 0, 100, 79] (x1, y1, x2, y2, counted from 0)",
         ),
         ({"boxes": [[], [[-1, 0, 9, 9]]]}, "image 000007: expected boxes inside"),
         ({"boxes": [[], [[0, math.nan, 9, 9]]]}, "image 000007: expected boxes inside"),
         ({"boxes": [[], [[0, 0, math.inf, 9]]]}, "image 000007: expected boxes inside"),
-        ({"boxes": [[], [[5, 5, 4, 9]]]}, "image 000007: expected boxes with a positive width and height"),
+        (
+            {"boxes": [[], [[5, 5, 4, 9]]]},
+            "image 000007: expected boxes with a positive width and height, found [5, 5, 4, 9] (x1",
+        ),
         ({"boxes": [[], [[5.2, 5, 4.4, 9]]]}, "image 000007: expected boxes with a positive width and height"),
     ],
 )

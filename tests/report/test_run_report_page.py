@@ -191,9 +191,32 @@ def test_same_run_same_page(run):
 
 
 def test_story_claims_no_gain_that_is_none():
-    rows = [{"stage": "refined", "map": 50.0}, {"stage": "round-1", "map": 40.0}]
-    assert story(rows) == "Best after refined (OICR): mAP 50.0."
+    rows = [{"stage": "wsddn", "map": 60.0}, {"stage": "refined", "map": 50.0}, {"stage": "round-1", "map": 40.0}]
+    assert story(rows) == "Best after round 1: mAP 40.0, 10.0 points below the refined warm start."
+    assert story([rows[1], {"stage": "round-1", "map": 50.02}]).endswith("mAP 50.0, as much as the refined warm start.")
+    assert story(rows[:2]) == ""
     assert story([]) == ""
+
+
+def test_corloc_is_told_where_it_was_measured(run):
+    rows = [{"stage": "refined", "corloc": 50.0}, {"stage": "round-1", "corloc": 62.5}]
+    words = "Best after round 1: CorLoc 62.5 on the training pictures, 12.5 points above the refined warm start."
+    assert story(rows) == words
+    assert read(write_report(run, about=ABOUT)).words.count("CorLoc on the training pictures") == 2
+
+
+def test_headline_is_of_a_round(run):
+    rows = [{"stage": "wsddn", "map": 77.7}, {"stage": "refined", "map": 66.6}, {"stage": "round-1", "map": 55.5}]
+    write_results(run / "results.csv", rows)
+    text = write_report(run).read_text()
+    assert '<div class="number"><b>55.5</b><span>mAP</span></div>' in text
+    assert re.findall(r'<tr class="best"><td>([^<]*)', text) == ["round 1"]
+
+
+def test_pictures_are_not_stretched(run):
+    style = re.findall(r"[^\n]*\bimg\b[^\n]*{[^}]*}", write_report(run).read_text())
+    assert any("max-width: 100%" in rule for rule in style)
+    assert not any(re.search(r"(?<!-)width: 100%", rule) or "sheet img" in rule for rule in style)
 
 
 def test_durations():

@@ -11,7 +11,7 @@ from PIL import Image
 from rich.console import Console
 
 from tag2box.errors import InputError
-from tag2box.report.curves import plot_results, spread
+from tag2box.report.curves import COLOURS, line_colours, plot_results, spread
 from tag2box.report.results import best_row, read_results, results_table, write_results
 
 WARM = [
@@ -95,9 +95,25 @@ def test_table_keeps_brackets_and_leaves_out_what_was_not_measured():
 
 def test_best_row():
     assert best_row(ROWS) == 4
-    assert best_row([{"stage": "a", "map": 1.0}, {"stage": "b", "map": 1.0}]) == 0
-    assert best_row([{"stage": "a", "map": math.nan}]) is None
+    assert best_row([{"stage": "round-1", "map": 1.0}, {"stage": "round-2", "map": 1.0}]) == 1  # what was saved last
+    assert best_row([{"stage": "round-1", "map": math.nan}]) is None
     assert best_row([]) is None
+
+
+def test_only_what_is_saved_can_be_best():
+    warm = [{"stage": "wsddn", "map": 90.0}, {"stage": "refined", "map": 80.0}]
+    assert best_row([*warm, {"stage": "round-1", "map": 40.0}, {"stage": "round-2", "map": 30.0}]) == 2
+    assert best_row([*warm, {"stage": "round-1"}]) is None
+    assert best_row(warm) is None
+    assert best_row([*warm, {"stage": "round-0", "map": 40.0}]) == 2  # a run without rounds
+    blind = [{"stage": f"round-{i}", "map": math.nan, "corloc": corloc} for i, corloc in enumerate((60.0, 50.0), 1)]
+    assert best_row(blind) == 0
+
+
+def test_lines_of_a_panel_differ_in_colour():
+    losses = ["conditional_loss", "loss_direct", "loss_labels", "loss_mil", "loss_prediction", "prediction_loss"]
+    assert len(set(line_colours(losses))) == len(losses)
+    assert line_colours(["map", "corloc"]) == ["#2f6db3", COLOURS["corloc"]]
 
 
 @pytest.mark.parametrize("rows", [ROWS, WARM[:1], ROUNDS[:1], ROUNDS, [{"stage": "wsddn"}], []])

@@ -1,4 +1,4 @@
-"""`tag2box demo`: the story so far on built-in data: tagged pictures, proposals, and how many objects they reach."""
+"""`tag2box demo`: the whole story on built-in data: tagged pictures, proposals, training, and what came of it."""
 
 import os
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from tag2box.commands.proposals import propose_dataset
+from tag2box.commands.train import train
 from tag2box.data import open_dataset, open_ground_truth
 from tag2box.data.demo import draw_demo
 from tag2box.files import make_folder
@@ -13,19 +14,34 @@ from tag2box.progress import progress
 from tag2box.report.pictures import objects_sheet
 
 
-def demo(out: Path, *, seed: int = 0, train: int = 300, test: int = 150) -> None:
-    """Leave the drawn devkit in `out`/data and the pictures beside it."""
-    console = Console(highlight=False)
+def demo(out: Path, *, seed: int = 0, pictures: int = 300, test: int = 150) -> None:
+    """Leave the drawn devkit in `out`/data and the run in `out`/run; what is there already is not made again."""
     make_folder(out)
-    with progress("drawing pictures", train + test) as count_one:
+    devkit = _draw(out, seed, pictures, test)
+    propose_dataset(devkit, split="trainval")
+    run = out / "run"
+    train(
+        devkit,
+        recipe="demo",
+        out=run,
+        split="trainval",
+        val_split="test",
+        overrides={"seed": seed},
+        resume=run.exists(),
+    )
+
+
+def _draw(out: Path, seed: int, pictures: int, test: int) -> Path:
+    """Draw the pictures, and a sheet of the first of them with tags and boxes."""
+    with progress("drawing pictures", pictures + test) as count_one:
         devkit = draw_demo(
-            out / "data", seed=seed, train=train, test=test, workers=os.cpu_count() or 1, tick=lambda *_: count_one()
+            out / "data", seed=seed, train=pictures, test=test, workers=os.cpu_count() or 1, tick=lambda *_: count_one()
         )
     dataset, truth = open_dataset(devkit, "trainval"), open_ground_truth(devkit, "trainval")
-    tags = ", ".join(dataset.classes)
-    console.print(f"{devkit}: {train} pictures to learn from, {test} to test on, tagged with {tags}", soft_wrap=True)
+    console, tags = Console(highlight=False), ", ".join(dataset.classes)
+    console.print(f"{devkit}: {pictures} pictures to learn from, {test} to test on, tagged with {tags}", soft_wrap=True)
     if truth is not None:
         sheet = out / "pictures.jpg"
         objects_sheet(dataset, truth, sheet)
         console.print(f"pictures and tags, and the boxes that training never sees: {sheet}\n", soft_wrap=True)
-    propose_dataset(devkit, split="trainval")
+    return devkit

@@ -16,9 +16,9 @@ from tag2box.errors import InputError
 from tag2box.evaluation.plots import plot_pr_curves
 from tag2box.evaluation.read import read_detections
 from tag2box.evaluation.scores import as_json, evaluate, require_metrics
-from tag2box.evaluation.tables import coco_table, scores_table
+from tag2box.evaluation.tables import coco_table, counted, scores_table
 from tag2box.evaluation.voc_ap import precision_recall
-from tag2box.files import require_writable, write_atomically
+from tag2box.files import make_folder, require_writable, write_atomically
 
 
 def evaluate_file(
@@ -37,11 +37,13 @@ def evaluate_file(
 
     With `val_fraction` only the images count that a split by that fraction and seed holds out.
     """
-    _require_sound(metrics, json_out, pr_curve)
+    require_metrics(metrics)
     truth = _require_boxes(open_ground_truth(data, split=split, images=images), data)
     found = read_detections(detections, truth)
     if val_fraction is not None:
         truth, found = _held_out(truth, found, val_fraction, seed)
+        _require_boxes(truth, data)
+    _make_room(json_out, pr_curve)
     _report(truth, found, metrics, json_out, pr_curve)
 
 
@@ -65,10 +67,11 @@ def evaluate_run(
     """The same for the detector of a run directory or file; proposals are computed where they are not there yet."""
     from tag2box.detector import detect_dataset, open_detector
 
-    _require_sound(metrics, json_out, pr_curve)
+    require_metrics(metrics)
     truth = _require_boxes(open_ground_truth(data, split=split, images=images), data)
     detector = open_detector(run, device)
     require_same_classes(detector.classes, truth.classes, of=str(run), and_of=str(data))
+    _make_room(json_out, pr_curve)
     source = Source(
         data=data,
         images=images,
@@ -80,28 +83,33 @@ def evaluate_run(
     part = source.open(split)
     if val_fraction is not None:
         _, part = held_out(part, val_fraction, seed)
+    truth = _require_boxes(part.truth, data)
     best = detect_dataset(detector, part.dataset, part.store, tta=tta, best_of_each=True)
     found = _without_the_best(best, detector.recipe.inference)
-    _report(_require_boxes(part.truth, data), found, metrics, json_out, pr_curve, for_corloc=best)
+    _report(truth, found, metrics, json_out, pr_curve, for_corloc=best)
 
 
-def _require_sound(metrics: Sequence[str], *outs: Path | None) -> None:
-    """Find out before the work what would fail after it."""
-    require_metrics(metrics)
+def _make_room(*outs: Path | None) -> None:
+    """Find out before the work, not after it, that its results cannot be written."""
     for out in outs:
         if out is not None:
+            make_folder(out.parent)
             require_writable(out)
 
 
 def _require_boxes(truth: GroundTruth | None, data: Path) -> GroundTruth:
     if truth is None:
         raise InputError(f"expected a data set with boxes (a VOC devkit or a COCO file), found tags only in {data}")
+    if not len(truth):
+        raise InputError(f"{data}: found no annotated objects to score against in {counted(len(truth.ids), 'image')}")
     return truth
 
 
 def _held_out(truth: GroundTruth, found: Detections, fraction: float, seed: int) -> tuple[GroundTruth, Detections]:
     require_fraction(fraction)
     kept = np.array([in_validation(id, fraction, seed) for id in truth.ids])
+    if not kept.any():
+        raise InputError(f"expected images held out, found none: {fraction} of {len(kept)} leaves that part empty")
     truth = truth.subset(id for id, keep in zip(truth.ids, kept, strict=True) if keep)
     return truth, found.take(kept[found.images]).numbered_as(truth.classes, truth.ids)
 
@@ -133,9 +141,8 @@ def _report(
     if pr_curve is not None:
         plot_pr_curves(truth.classes, precision_recall(truth, found), pr_curve)
     console = Console(highlight=False)
-    console.print(
-        f"{len(found):,} detections in {len(truth.ids):,} images, {len(truth):,} annotated objects; scores in per cent"
-    )
+    where, objects = counted(len(truth.ids), "image"), counted(len(truth), "annotated object")
+    console.print(f"{counted(len(found), 'detection')} in {where}, {objects}; scores in per cent")
     console.print(scores_table(scores))
     if "coco" in scores:
         console.print(coco_table(scores["coco"]))

@@ -12,8 +12,8 @@ from tag2box.errors import InputError
 from tag2box.evaluation.plots import plot_recall
 from tag2box.evaluation.recall import proposal_recall
 from tag2box.evaluation.scores import as_json
-from tag2box.evaluation.tables import recall_table
-from tag2box.files import require_writable, write_atomically
+from tag2box.evaluation.tables import counted, recall_table
+from tag2box.files import make_folder, require_writable, write_atomically
 from tag2box.proposals.compute import compute_proposals
 from tag2box.proposals.outside import import_proposals
 from tag2box.proposals.selective_search import preset as find_preset
@@ -38,22 +38,27 @@ def propose_dataset(
     settings = find_preset(preset)
     if workers is not None and workers < 1:
         raise InputError(f"expected at least one worker, found {workers}")
-    if json_out is not None:
-        require_writable(json_out)
+    if out is not None and out.is_dir():
+        raise InputError(f"expected the name of a file to write, found a folder: {out}")
     dataset = open_dataset(data, split, images=images, skip_bad_images=skip_bad_images)
+    truth = open_ground_truth(data, split, images=images)
     path = out or store_path(data, dataset.split, preset if source is None else source.stem)
     if source is not None:
         _require_free(path, overwrite)
+    if json_out is not None:
+        make_folder(json_out.parent)
+        require_writable(json_out)
+    reused = path.exists() and not overwrite
     began = time.monotonic()
     if source is not None:
         store = import_proposals(source, dataset, path)
     else:
         store = compute_proposals(dataset, path, settings, workers=workers, overwrite=overwrite)
     console = Console(highlight=False)
-    mean, seconds = sum(len(store[id]) for id in dataset.ids) / len(dataset), time.monotonic() - began
-    summary = f"{len(dataset):,} images, {mean:,.0f} boxes an image on average, {seconds:.1f} s"
+    took = "reused" if reused else f"{time.monotonic() - began:.1f} s"
+    mean = sum(len(store[id]) for id in dataset.ids) / len(dataset)
+    summary = f"{counted(len(dataset), 'image')}, {mean:,.0f} boxes an image on average, {took}"
     console.print(f"{store.path}: {summary}", soft_wrap=True)
-    truth = open_ground_truth(data, split, images=images)
     if truth is not None:
         report_recall(dataset, truth.subset(dataset.ids), store, console, json_out)
     elif json_out is not None:

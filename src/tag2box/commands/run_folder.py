@@ -13,7 +13,7 @@ from tag2box.errors import InputError, name_some
 from tag2box.evaluation.plots import plot_pr_curves
 from tag2box.evaluation.scores import evaluate
 from tag2box.evaluation.voc_ap import precision_recall
-from tag2box.files import make_folder
+from tag2box.files import make_folder, require_writable
 from tag2box.report.curves import plot_results
 from tag2box.report.results import write_results
 from tag2box.report.sample_pictures import draw_all_samples
@@ -26,10 +26,7 @@ SETTINGS = "args.yaml"
 
 
 def choose_folder(data: Path, out: Path | None, resume: bool) -> Path:
-    """The run directory: the one asked for, or the next free runs/NAME-1, …-2. One in use must be meant: `resume`.
-
-    To resume what is not there yet is to start, so that a job that is killed at any time can always be given again.
-    """
+    """The run directory: the one asked for, or the next free runs/NAME-1, …-2. One in use must be meant: `resume`."""
     if out is None:
         if resume:
             raise InputError("expected --out RUN beside --resume: which run is to go on?")
@@ -44,7 +41,17 @@ def choose_folder(data: Path, out: Path | None, resume: bool) -> Path:
             raise InputError(f"{out} is not empty; go on with --resume, or write elsewhere with --out")
         if not (out / SETTINGS).is_file():
             raise InputError(f"expected a run to resume in {out}, found a folder without {SETTINGS}")
+    elif resume:
+        raise InputError(f"{out}: expected a run to go on with, found nothing")
     return out
+
+
+def require_place(run: Path) -> None:
+    """Find out before the work that the run directory cannot be made or written to; makes nothing yet."""
+    there = next(folder for folder in (run, *run.absolute().parents) if folder.exists())
+    if not there.is_dir():
+        raise InputError(f"expected a folder to write the run to, found a file: {there}")
+    require_writable(there / SETTINGS)
 
 
 def choose_recipe(run: Path, recipe: str | Path | None, overrides: Mapping[str, Any], resume: bool) -> Recipe:

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from tag2box.commands.parts import Part, Source, held_out, require_same_classes
-from tag2box.commands.run_folder import SETTINGS, Judge, RunReport, choose_folder, choose_recipe
+from tag2box.commands.run_folder import SETTINGS, Judge, RunReport, choose_folder, choose_recipe, require_place
 from tag2box.config import Recipe, write_recipe
 from tag2box.data import Dataset
 from tag2box.errors import InputError, name_some
@@ -41,7 +41,8 @@ def train(
     first = int(os.environ.get("RANK", "0")) == 0  # of the processes that torchrun has started
     if out is None and "RANK" in os.environ:
         raise InputError("expected --out RUN: several processes must agree on where to write")
-    run = choose_folder(data, out, resume) if first or out is None else out
+    run = choose_folder(data, out, resume) if first or resume or out is None else out
+    require_place(run)
     settings = choose_recipe(run, recipe, overrides or {}, resume)
     _require_workable(settings, device)
     source = Source(
@@ -55,6 +56,8 @@ def train(
     own, other = _open_parts(source, split, val_split, val_fraction)
     console = Console(highlight=False, quiet=not first)
     own = fit_for_training(own, settings.data.max_proposals, console)
+    if other is not None and not other.truth:  # none, or not a single box
+        console.print(f"the {len(other.dataset):,} held-out images have no boxes, so they cannot be scored")
     given = {"recipe": recipe, "out": run, "split": split, "val-split": val_split, "val-fraction": val_fraction}
     command = _started_with(run) or _command(
         data, {**given, "images": images, "proposals": proposals, **(overrides or {})}
@@ -62,10 +65,13 @@ def train(
     make_folder(run)
     if first and not (run / SETTINGS).exists():
         write_recipe(settings, run / SETTINGS, comment=command)
-    report = RunReport(run, own.dataset)
-    _learn(own, other, settings, report, resume=resume, device=device, command=command)
-    if first:
-        _conclude(own, other, report, data, command, console)
+    try:
+        report = RunReport(run, own.dataset)
+        _learn(own, other, settings, report, resume=resume, device=device)
+        if first:
+            _conclude(own, other, report, data, command, console)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"stopped; go on with: {command} --resume") from None
     return run
 
 
@@ -127,25 +133,20 @@ def _describe_tags(dataset: Dataset, console: Console) -> None:
             console.print(f"{words}, of {name_some(names)}", soft_wrap=True)
 
 
-def _learn(
-    own: Part, other: Part | None, recipe: Recipe, report: RunReport, *, resume: bool, device: str, command: str
-) -> None:
+def _learn(own: Part, other: Part | None, recipe: Recipe, report: RunReport, *, resume: bool, device: str) -> None:
     from tag2box.engine.loop import train_run
 
-    try:
-        train_run(
-            own.dataset,
-            own.store,
-            recipe,
-            report.run,
-            evaluate=Judge(report.run, own.truth, None if other is None else other.truth),
-            val=None if other is None else (other.dataset, other.store),
-            report=report,
-            resume=resume,
-            device=device,
-        )
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"stopped; go on with: {command} --resume") from None
+    train_run(
+        own.dataset,
+        own.store,
+        recipe,
+        report.run,
+        evaluate=Judge(report.run, own.truth, None if other is None else other.truth),
+        val=None if other is None else (other.dataset, other.store),
+        report=report,
+        resume=resume,
+        device=device,
+    )
 
 
 def _conclude(own: Part, other: Part | None, report: RunReport, data: Path, command: str, console: Console) -> None:
@@ -160,7 +161,7 @@ def _conclude(own: Part, other: Part | None, report: RunReport, data: Path, comm
     page = write_report(report.run, about=about)
     if report.rows:
         console.print(results_table(report.rows))
-    console.print(f"the detector: {report.run / 'weights'}\nthe report: {page}", soft_wrap=True)
+    console.print(f"the detector: {report.run / 'weights' / 'best.safetensors'}\nthe report: {page}", soft_wrap=True)
 
 
 def _started_with(run: Path) -> str:

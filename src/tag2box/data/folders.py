@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
 
-from tag2box.data.files import entries, find_images, is_image_name, same_form, subfolders, unreadable
+from tag2box.data.files import entries, find_images, is_image_name, same_form, subfolders
 from tag2box.data.listing import Entry, Listing, in_class_order, make_ids
 from tag2box.data.records import WHOLE
 from tag2box.data.splits import choose_split
@@ -73,7 +73,10 @@ def _entries(root: Path, classes: Sequence[str]) -> list[Entry]:
 
 
 def _same_pictures(paths: Iterable[Path]) -> list[list[Path]]:
-    """Paths in groups of equal bytes. Only files of equal size are read."""
+    """Paths in groups of equal bytes. Only files of equal size are read.
+
+    One that cannot be read is like no other; the check of all pictures will name it.
+    """
     by_size: dict[int, list[Path]] = defaultdict(list)
     for path in paths:
         by_size[_size(path)].append(path)
@@ -89,16 +92,16 @@ def _same_pictures(paths: Iterable[Path]) -> list[list[Path]]:
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
-    except OSError as error:  # a link that leads nowhere
-        raise unreadable(path, error) from error
+    except OSError:  # a link that leads nowhere
+        return -1
 
 
 def _digest(path: Path) -> str:
     try:
         with path.open("rb") as file:
             return file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise unreadable(path, error) from error
+    except OSError:
+        return str(path)
 
 
 def _notes(root: Path) -> Iterator[str]:

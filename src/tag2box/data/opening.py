@@ -59,7 +59,10 @@ def open_dataset(
 def folder_of(path: Path | str) -> Path:
     """The folder a data set lives in, by whichever of its names it was called; what is made of it is kept there."""
     where = _recognise(path, None).where
-    return where if where.is_dir() else where.parent
+    folder = where if where.is_dir() else where.parent
+    if folder != where and folder.absolute().name == "annotations":  # COCO's, beside the folders of pictures
+        return folder.parent if folder.name else folder.absolute().parent
+    return folder
 
 
 def open_ground_truth(

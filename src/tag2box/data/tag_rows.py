@@ -4,11 +4,14 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
 from tag2box.data.files import read_text, same_form
-from tag2box.errors import InputError, did_you_mean
+from tag2box.errors import InputError
+
+_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
 class Row(NamedTuple):
@@ -50,32 +53,46 @@ def read_rows(file: Path) -> list[Row]:
 
 
 def _read_csv(file: Path) -> Iterator[Row]:
+    text = read_text(file)
+    delimiter = _delimiter(text)
     # strict, so that an open quote is an error instead of swallowing the rest of the file
-    reader = csv.reader(io.StringIO(read_text(file), newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         header = [name.strip().casefold() for name in next(reader, [])]
         _require_columns(file, header)
         for cells in reader:
             if any(cell.strip() for cell in cells):
-                yield _csv_row(file, reader.line_num, header, cells)
+                yield _csv_row(file, reader.line_num, header, cells, delimiter)
     except csv.Error as error:
         raise InputError(f"{file}, line {reader.line_num}: expected CSV, found {error}") from None
+
+
+def _delimiter(text: str) -> str:
+    """What the header has between its columns: commas, or else what spreadsheets write in much of Europe, or tabs.
+
+    >>> _delimiter("image;tags\\na.jpg;cat, dog")
+    ';'
+    """
+    header = text.partition("\n")[0]
+    return next((delimiter for delimiter in _DELIMITERS if delimiter in header), ",")
 
 
 def _require_columns(file: Path, header: list[str]) -> None:
     for column in ("image", "tags"):
         if column not in header:
+            others = [name for name in header if name not in ("image", "tags", "split")]
+            near = get_close_matches(column, others, n=1)
+            hint = f"; rename '{near[0]}' to '{column}'?" if near else ""
             raise InputError(
-                f"{file}, line 1: expected a header with the columns image,tags separated by commas, "
-                f"found '{','.join(header)}'{did_you_mean(column, header)}"
+                f"{file}, line 1: expected a header with the columns image and tags, found '{', '.join(header)}'{hint}"
             )
 
 
-def _csv_row(file: Path, line: int, header: list[str], cells: list[str]) -> Row:
+def _csv_row(file: Path, line: int, header: list[str], cells: list[str], delimiter: str) -> Row:
     if len(cells) != len(header):
         raise InputError(
             f"{file}, line {line}: expected {len(header)} cells, found {len(cells)}; "
-            "tags with commas between them need quotes around them"
+            f"tags with {_DELIMITERS[delimiter]} between them need quotes around them"
         )
     cell = dict(zip(header, cells, strict=True))
     return _row(file, line, cell["image"], split_tags(cell["tags"]), cell.get("split", ""))

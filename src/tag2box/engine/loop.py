@@ -259,12 +259,17 @@ class Run:
         if phase.kind == "warm":
             self._say("wsddn", wsddn_scorer(self._warm), min_score=0.0)
             self._say("refined", refined_scorer(self._warm), min_score=self.recipe.inference.min_score)
+            if not self.recipe.rounds.number:  # the detector is what the rounds would have started from
+                net = prediction_from_mil(self._warm).to(self.fabric.device).eval()
+                row = self._say("round-0", prediction_scorer(net), min_score=self.recipe.inference.min_score)
+                if self.fabric.is_global_zero:
+                    self._keep_weights(row, net)
         if phase.kind == "prediction":
             extra = measure_diversities(self._conditional, self._prediction, self.album, self.recipe)
             scorer = prediction_scorer(self._prediction)
             row = self._say(f"round-{phase.round}", scorer, min_score=self.recipe.inference.min_score, **extra)
             if self.fabric.is_global_zero:
-                self._keep_weights(row)
+                self._keep_weights(row, self._prediction)
                 if self.report is not None:
                     nets = (self._conditional, self._prediction)
                     self.report.samples(follow(row["stage"], *nets, self.album, self.recipe))
@@ -285,11 +290,11 @@ class Run:
             self.report.results(self.record.rows)
         return row
 
-    def _keep_weights(self, row: dict[str, Any]) -> None:
+    def _keep_weights(self, row: dict[str, Any], net: PredictionNet) -> None:
         classes = self.album.dataset.classes
-        save_detector(self.weights / "last.safetensors", self._prediction, self.recipe, classes)
+        save_detector(self.weights / "last.safetensors", net, self.recipe, classes)
         if self.record.is_best(row):
-            save_detector(self.weights / "best.safetensors", self._prediction, self.recipe, classes)
+            save_detector(self.weights / "best.safetensors", net, self.recipe, classes)
 
     def _save(self, optimiser: Any) -> float:
         """Write the state from which the run goes on as if nothing had happened; when to do so again."""

@@ -3,6 +3,7 @@
 Each is a module whose `forward` is the whole step, so that a distributed wrapper sees one call.
 """
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -123,12 +124,28 @@ def pseudo_truths(view: View, outputs: Outputs, settings: Rounds) -> tuple[Tenso
     """Samples [K, B] of the conditional net (eq. 2–4) and the pseudo ground truth that each leaves after thinning."""
     scores = outputs.scores.float()
     samples = constrained_argmax(scores, view.tags)  # [K, B]
-    boxes = decode(of_samples(outputs.offsets.float(), samples), view.boxes, FAST_RCNN)  # [K, B, 4]
+    taught = samples
+    if settings.promise:
+        scores = with_promise(scores, settings.promise)
+        taught = constrained_argmax(scores, view.tags)
+    boxes = decode(of_samples(outputs.offsets.float(), taught), view.boxes, FAST_RCNN)  # [K, B, 4]
     picks: list[PseudoTruth] = pseudo_ground_truths(
-        samples, scores.softmax(-1), boxes, view.tags, settings.threshold, settings.nms
+        taught, scores.softmax(-1), boxes, view.tags, settings.threshold, settings.nms
     )
     chosen = boxes if settings.regressed else view.boxes.expand_as(boxes)
     return samples, [(chosen[k, pick.indices], pick.classes) for k, pick in enumerate(picks)]
+
+
+def with_promise(scores: Tensor, weight: float) -> Tensor:
+    """Scores [..., B, C + 1] of proposals in stored order, those of objects raised before the tenth, lowered after it.
+
+    Proposals come in the order of how often selective search found them, and of their size: whole objects before
+    their parts. A part that tells the class is all that a net needs to learn the tags, so nothing else speaks for the
+    whole. No box that somebody drew is behind it. It weighs on what is taught, not on the distribution itself.
+    """
+    ranks = torch.arange(scores.shape[-2], device=scores.device, dtype=scores.dtype)
+    bonus = weight * (math.log(10) - (1 + ranks).log())  # [B]
+    return torch.cat([scores[..., :1], scores[..., 1:] + bonus[:, None]], dim=-1)
 
 
 def assign(proposals: Tensor, truth: Boxed) -> tuple[Tensor, Tensor, Tensor]:

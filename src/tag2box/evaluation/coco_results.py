@@ -50,7 +50,14 @@ def _load(path: Path) -> list[Any]:
         raise InputError(f"{path}: expected a JSON list of detections, found an empty file")
     try:
         entries = json.loads(content)
-    except (ValueError, RecursionError) as error:
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        found = f"byte 0x{error.object[error.start]:02x} in line {line}"
+        raise InputError(f"{path}: expected JSON in UTF-8, found {found}") from None
+    except json.JSONDecodeError as error:
+        found = f"{error.msg.lower()} in line {error.lineno}, column {error.colno}"
+        raise InputError(f"{path}: expected JSON, found {found}") from None
+    except (ValueError, RecursionError) as error:  # numbers too long, lists too deep
         raise InputError(f"{path}: expected JSON, found {error}") from None
     if isinstance(entries, dict) and "annotations" in entries:
         raise InputError(f"{path}: expected a JSON list of detections, found a COCO ground truth (it has annotations)")
@@ -64,6 +71,10 @@ def _by_column(entries: list[Any], names: Names) -> _Columns:
     images = look_up([entry["image_id"] for entry in entries], names.image)
     if any("category" in entry for entry in entries):
         labels = look_up([entry["category"] for entry in entries], names.label)
+        if any("category_id" in entry for entry in entries) and not np.array_equal(
+            labels, look_up([entry["category_id"] for entry in entries], names.number)
+        ):
+            raise ValueError
     else:
         labels = look_up([entry["category_id"] for entry in entries], names.number)
     scores = np.array([entry["score"] for entry in entries])  # no dtype given, so that "0.5" stays text and is seen
@@ -92,11 +103,21 @@ def _row(entry: Any, names: Names) -> tuple[int, int, float, list[float]]:
     for field in fields:
         if field not in entry:
             raise InputError(f"expected the field {field}, found {', '.join(entry) or 'none'}")
-    label = names.label(entry["category"]) if "category" in entry else names.number(entry["category_id"])
     box = entry["bbox"]
     if not isinstance(box, list) or len(box) != 4:
         raise InputError(f"expected bbox [x, y, width, height], found {box!r}")
-    return names.image(entry["image_id"]), label, _number("score", entry["score"]), [_number("bbox", v) for v in box]
+    score, corners = _number("score", entry["score"]), [_number("bbox", value) for value in box]
+    return names.image(entry["image_id"]), _label(entry, names), score, corners
+
+
+def _label(entry: Any, names: Names) -> int:
+    if "category" not in entry:
+        return names.number(entry["category_id"])
+    label = names.label(entry["category"])
+    if "category_id" in entry and (other := names.number(entry["category_id"])) != label:
+        number = f"{entry['category_id']}, which is '{names.classes[other]}'"
+        raise InputError(f"expected one class, found category '{entry['category']}' and category_id {number}")
+    return label
 
 
 def _number(field: str, value: object) -> float:

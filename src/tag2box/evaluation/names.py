@@ -1,6 +1,7 @@
 """What a detections file calls an image or a class, and which one of the ground truth that is."""
 
 from collections.abc import Callable, Sequence
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,14 +29,14 @@ class Names:
             if name in self._images:
                 return self._images[name]
         number = _number(value) if isinstance(value, str) else value
-        if isinstance(number, int) and number in self._images_by_number:
+        if _is_whole(number) and number in self._images_by_number:
             return self._images_by_number[number]
         hint = did_you_mean(value, self._images) if isinstance(value, str) else ""
         raise InputError(f"expected one of the split's {len(self._images):,} images, found image_id {value!r}{hint}")
 
     def number(self, value: object) -> int:
         """Class index of a category_id."""
-        if isinstance(value, int) and value in self._labels_by_number:
+        if _is_whole(value) and value in self._labels_by_number:
             return self._labels_by_number[value]
         low, high = min(self._labels_by_number), max(self._labels_by_number)
         raise InputError(f"expected a category_id from {low} to {high}, {self._numbering}, found {value!r}")
@@ -57,6 +58,8 @@ class Names:
 
 def look_up(values: Sequence[object], find: Callable[[object], int]) -> NDArray[np.int64]:
     """Find each value [N], asking only once for those that repeat."""
+    if bool in set(map(type, values)):
+        raise TypeError("true would pass for 1")
     known = {value: find(value) for value in set(values)}
     return np.fromiter(map(known.__getitem__, values), dtype=np.int64, count=len(values))
 
@@ -74,6 +77,10 @@ def require_sound(scores: NDArray[np.float64], boxes: NDArray[np.float64], where
         first = int(proper.argmin())
         width, height = size[first]
         raise InputError(f"{where(first)}: expected a box of some size, found width {width:g} and height {height:g}")
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _number(name: str) -> int | None:

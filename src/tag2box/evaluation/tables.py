@@ -27,6 +27,15 @@ COCO_HEADINGS = (
 )  # SUMMARY without the mean
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things in words.
+
+    >>> counted(1, "image"), counted(4952, "image")
+    ('1 image', '4,952 images')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def scores_table(scores: Scores) -> Table:
     """A row per class in the data set's order, a column per metric, the mean last."""
     table = _table([HEADINGS[metric] for metric in scores], first="class")

@@ -1,7 +1,7 @@
 """The conditional net, Pr_c(y|x,a): the same Fast R-CNN with noise inside. It knows the tags, and it teaches.
 
 One channel of noise z_k ~ U[0,1] at the resolution of conv5 is put beside its C' channels, and a 1×1 convolution brings
-C' + 1 channels back to C' (section 5 of the paper; scores G_k of eq. 2). That convolution has no bias and no
+C' + 1 channels back to C' (section 6.2 of the paper; scores G_k of eq. 2). That convolution has no bias and no
 activation after it, so it is linear,
 
     conv([f; z_k]) = W_f f + w_z z_k,

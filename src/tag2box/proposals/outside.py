@@ -6,7 +6,7 @@ Both hold one array per image. In the `.mat` files a row is (y1, x1, y2, x2), 1-
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,20 +21,34 @@ Outside = dict[str | int, NDArray[Any]]
 _LISTS = (list, tuple, np.ndarray)
 
 
+class Convention(NamedTuple):
+    """What the four columns of a file are."""
+
+    columns: str
+    order: list[int]
+    """Which columns x0, y0, x1, y1 are."""
+    shift: list[int]
+    """What makes these 0-based and half-open."""
+
+
+_MAT = Convention("y1, x1, y2, x2, counted from 1", order=[1, 0, 3, 2], shift=[-1, -1, 0, 0])
+_PKL = Convention("x1, y1, x2, y2, counted from 0", order=[0, 1, 2, 3], shift=[0, 0, 1, 1])
+
+
 def import_proposals(source: Path, dataset: Dataset, path: Path) -> ProposalStore:
     """Turn an outside file into a store for the data set; every image of the data set must be in it."""
-    readers: dict[str, Callable[[Path, Dataset], Outside]] = {
-        ".mat": _read_mat,
-        ".pkl": _read_pkl,
-        ".pickle": _read_pkl,
+    readers: dict[str, tuple[Callable[[Path, Dataset], Outside], Convention]] = {
+        ".mat": (_read_mat, _MAT),
+        ".pkl": (_read_pkl, _PKL),
+        ".pickle": (_read_pkl, _PKL),
     }
-    reader = readers.get(source.suffix.lower())
-    if reader is None:
+    if source.suffix.lower() not in readers:
         raise InputError(f"expected proposals in a .mat or .pkl file, found {source.name}")
+    reader, convention = readers[source.suffix.lower()]
     if not source.is_file():
         raise InputError(f"{source} does not exist")
     found = _by_id(reader(source, dataset), dataset, source)
-    boxes = [_checked(found[image.id], image.size, f"{source}, image {image.id}") for image in dataset]
+    boxes = [_checked(found[image.id], convention, image.size, f"{source}, image {image.id}") for image in dataset]
     sizes = [image.size for image in dataset]
     make_folder(path.parent)
     write_store(path, dataset.ids, sizes, {"source": source.name}, [len(rows) for rows in boxes], boxes)
@@ -68,18 +82,24 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 1000  # Python refuses to convert much longer ones
 
 
-def _checked(boxes: NDArray[Any], size: tuple[int, int], where: str) -> ProposalBoxes:
-    """Half-open boxes as int16, or an error when they cannot be boxes of this image."""
+def _checked(rows: NDArray[Any], convention: Convention, size: tuple[int, int], where: str) -> ProposalBoxes:
+    """Half-open boxes as int16, or an error, with the box as the file has it, when they cannot be of this image."""
     width, height = size
-    boxes = np.rint(boxes)
+    boxes = np.rint(rows[:, convention.order] + np.array(convention.shift))
     inside = (boxes[:, :2] >= 0).all(axis=1) & (boxes[:, 2:] <= [width, height]).all(axis=1)  # NaN is not
     if not inside.all():
-        found = boxes[~inside][0].tolist()
+        found = _shown(rows[~inside][0], convention)
         raise InputError(f"{where}: expected boxes inside {width}×{height} pixels, found {found}")
-    if (boxes[:, 2:] <= boxes[:, :2]).any():
-        raise InputError(f"{where}: expected boxes with a positive width and height, found an empty one")
+    empty = (boxes[:, 2:] <= boxes[:, :2]).any(axis=1)
+    if empty.any():
+        found = _shown(rows[empty][0], convention)
+        raise InputError(f"{where}: expected boxes with a positive width and height, found {found}")
     checked: ProposalBoxes = boxes.astype("<i2")
     return checked
+
+
+def _shown(row: NDArray[Any], convention: Convention) -> str:
+    return f"[{', '.join(f'{value:g}' for value in row)}] ({convention.columns})"
 
 
 def _read_mat(path: Path, dataset: Dataset) -> Outside:
@@ -94,8 +114,7 @@ def _read_mat(path: Path, dataset: Dataset) -> Outside:
     arrays = _arrays(content["boxes"].ravel(), path)
     images = content["images"].ravel() if "images" in content else None
     names = None if images is None else [str(np.ravel(name)[0]) for name in images if np.size(name)]
-    boxes = [np.stack([x1 - 1, y1 - 1, x2, y2], axis=1) for y1, x1, y2, x2 in (rows.T for rows in arrays)]
-    return _pair(names, boxes, dataset, path)
+    return _pair(names, arrays, dataset, path)
 
 
 def _read_pkl(path: Path, dataset: Dataset) -> Outside:
@@ -104,7 +123,7 @@ def _read_pkl(path: Path, dataset: Dataset) -> Outside:
         found = f"only {name_some(map(str, content))}" if isinstance(content, dict) else type(content).__name__
         raise InputError(f"{path}: expected a dictionary with 'boxes' and 'indexes', found {found}")
     names = next((content[key] for key in ("indexes", "ids", "image_ids") if key in content), None)
-    arrays = [rows + np.array([0.0, 0, 1, 1]) for rows in _arrays(content["boxes"], path)]
+    arrays = _arrays(content["boxes"], path)
     scores = content.get("scores")
     if isinstance(scores, _LISTS) and len(scores) == len(arrays):
         arrays = [_best_first(rows, score) for rows, score in zip(arrays, scores, strict=True)]

@@ -27,6 +27,8 @@ from tag2box.errors import InputError, name_some
 from tag2box.files import atomic_path
 
 FORMAT = "tag2box proposals 1"
+_ANEW = "make it anew with `tag2box proposals … --overwrite`"
+_ELSEWHERE = f"{_ANEW}, or another beside it with `tag2box proposals … --out`"
 ProposalBoxes = NDArray[np.int16]
 _DTYPES: dict[str, np.dtype[Any]] = {
     "I64": np.dtype("<i8"),
@@ -84,10 +86,8 @@ def open_store(path: Path, dataset: Dataset, settings: Mapping[str, Any] | None 
     """
     store = ProposalStore(path)
     if settings is not None and store.settings != _as_stored(settings):
-        raise InputError(
-            f"{path} was made with other settings ({_difference(store.settings, _as_stored(settings))}); "
-            "write to another file with --out or make it anew with --overwrite"
-        )
+        differing = _differing(store.settings, _as_stored(settings))
+        raise InputError(f"{path} was made with other settings: {differing}; {_ELSEWHERE}")
     if store.images_digest != digest_images(dataset.ids, [image.size for image in dataset]):
         _require_images(store, dataset)
     return store
@@ -98,21 +98,21 @@ def _require_images(store: ProposalStore, dataset: Dataset) -> None:
     if missing:
         raise InputError(
             f"{store.path} was made for other images: {len(missing)} of {len(dataset)} are not in it "
-            f"({name_some(missing, 3)}); write to another file with --out or make it anew with --overwrite"
+            f"({name_some(missing, 3)}); {_ELSEWHERE}"
         )
     for image in dataset:
         if store.size(image.id) != image.size:
             (width, height), (w, h) = store.size(image.id), image.size
             raise InputError(
                 f"{store.path} was made for other images: {image.id} was {width}×{height} and is {w}×{h} pixels now; "
-                "make it anew with --overwrite"
+                + _ANEW
             )
 
 
-def _difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-    """Which settings differ, found against wanted, in a few words."""
+def _differing(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    """Which settings differ, by name: some of them are too long to print."""
     keys = [key for key in {**found, **wanted} if found.get(key) != wanted.get(key)]
-    return name_some([f"{key} {found.get(key)} instead of {wanted.get(key)}" for key in keys], 2)
+    return f"{name_some(keys)} {'differs' if len(keys) == 1 else 'differ'}"
 
 
 def _as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def _map_file(path: Path) -> tuple[dict[str, Any], str, dict[str, NDArray[Any]]]
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except (struct.error, ValueError, LookupError, TypeError, AttributeError):
-        raise InputError(f"{path}: expected a whole tag2box proposal store, found something else") from None
+        raise InputError(f"{path}: expected a whole tag2box proposal store, found something else; {_ANEW}") from None
     return settings, images_digest, arrays
 
 

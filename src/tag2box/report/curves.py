@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 INK, FAINT, SHADE = "#2b2f38", "#e4e6ea", "#f5f4f0"
-OTHERS = ("#3c8d5a", "#7a5c00", GREY)
+OTHERS = ("#3c8d5a", "#7a5c00", GREY, "#8a5fb0", "#b0413e", "#1c8f9c", "#c9579a", "#4b4fa3", "#8fae1b", "#5d3a1a")
 COLOURS = {"map": BLUE, "corloc": ORANGE, "div_pc": "#8a5fb0", "div_cc": ORANGE, "div_pp": BLUE, "disc": "#b0413e"}
 """Blue is the prediction net's, orange the conditional net's."""
 WARM = ("wsddn", "refined")
@@ -66,10 +66,9 @@ def _panels(rows: Sequence[Row]) -> list[Panel]:
 def _draw(axes: "Axes", panel: Panel) -> None:
     """A line per column over the stages."""
     ends = []
-    for i, column in enumerate(panel.columns):
+    for column, colour in zip(panel.columns, line_colours(panel.columns), strict=True):
         values = [number(row, column) for row in panel.rows]
         x, y = zip(*((x, y) for x, y in enumerate(values) if math.isfinite(y)), strict=True)  # gaps are bridged
-        colour = _colour(column, i)
         axes.plot(x, y, "o-", color=colour, linewidth=2, markersize=6.5, markeredgecolor="white", clip_on=False)
         ends.append((float(y[-1]), f"{_name(column)}  {_short(column, y[-1])}", colour))
     stages = [str(row["stage"]) for row in panel.rows]
@@ -149,9 +148,15 @@ def _name_stages(axes: "Axes", stages: Sequence[str]) -> None:
         )  # fmt: skip
 
 
-def _colour(column: str, place: int) -> str:
-    nets = [colour for net, colour in (("prediction", BLUE), ("conditional", ORANGE)) if net in column]
-    return COLOURS.get(column) or next(iter(nets), OTHERS[place % len(OTHERS)])
+def line_colours(columns: Sequence[str]) -> list[str]:
+    """A colour for each line of a panel: its own where it has one, and none twice while there are enough."""
+    chosen: list[str] = []
+    for column in columns:
+        nets = [colour for net, colour in (("prediction", BLUE), ("conditional", ORANGE)) if net in column]
+        wanted = [COLOURS[column]] if column in COLOURS else nets
+        free = (colour for colour in (*wanted, *OTHERS, BLUE, ORANGE) if colour not in chosen)
+        chosen.append(next(free, OTHERS[len(chosen) % len(OTHERS)]))
+    return chosen
 
 
 def _name(column: str) -> str:

@@ -37,6 +37,7 @@ SETTINGS = (
     ("Precision", "precision"),
 )
 """Those of args.yaml that everyone asks for; the rest is shown folded."""
+MEASURES = {"map": "mAP", "corloc": "CorLoc on the training pictures"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def write_report(run: Path, *, about: About | None = None, title: str = "", most
 def _header(title: str, rows: Sequence[Row], about: About) -> str:
     """Name, key figures, and the story in a sentence or two."""
     chosen = rows[_chosen(rows)] if rows else {}
-    figures = [(format_value(c, number(chosen, c)), words) for c, words in (("map", "mAP"), ("corloc", "CorLoc"))]
+    figures = [(format_value(c, number(chosen, c)), words) for c, words in MEASURES.items()]
     counts = [(f"{about.images:,}", "tagged pictures")] if about.images is not None else []
     seconds = _seconds(about, rows)
     times = [(duration(seconds), "of training")] if math.isfinite(seconds) else []
@@ -96,12 +97,12 @@ def story(rows: Sequence[Row]) -> str:
     'Best after round 1: mAP 52.5, 12.5 points above the refined warm start.'
     """
     words, best = [], best_row(rows)
-    start = next((row for row in rows if row["stage"] == "refined"), None)
     if best is not None:
-        gain = number(rows[best], "map") - number(start or {}, "map")
-        above = f", {gain:.1f} points above the refined warm start" if gain > 0 else ""
-        words.append(f"Best after {stage_name(str(rows[best]['stage']))}: mAP {number(rows[best], 'map'):.1f}{above}.")
-    elif rows:
+        stage, column = stage_name(str(rows[best]["stage"])), present([rows[best]], tuple(MEASURES))[0]
+        head, _, on = MEASURES[column].partition(" ")
+        score = f"{head} {number(rows[best], column):.1f} {on}".rstrip()
+        words.append(f"Best after {stage}: {score}{_against_warm_start(rows, best, column)}.")
+    elif rows and not present(rows, tuple(MEASURES)):
         words.append("The data has no boxes to compare with, so there is no mAP and no CorLoc.")
     discs = [value for row in rows if math.isfinite(value := number(row, "disc"))]
     if len(discs) > 1:
@@ -109,6 +110,17 @@ def story(rows: Sequence[Row]) -> str:
         values = " to ".join(format_value("disc", value) for value in (discs[0], discs[-1]))
         words.append(f"The dissimilarity of the two nets {went} from {values} in {len(discs)} rounds.")
     return " ".join(words)
+
+
+def _against_warm_start(rows: Sequence[Row], best: int, column: str) -> str:
+    """Above it or below: both are said."""
+    start = next((row for row in rows if row["stage"] == "refined"), {})
+    gain = number(rows[best], column) - number(start, column)
+    if not math.isfinite(gain):
+        return ""
+    if f"{abs(gain):.1f}" == "0.0":
+        return ", as much as the refined warm start"
+    return f", {abs(gain):.1f} points {'above' if gain > 0 else 'below'} the refined warm start"
 
 
 def duration(seconds: float) -> str:
@@ -160,7 +172,8 @@ def _table(rows: Sequence[Row], columns: Sequence[str]) -> str:
     if not columns:
         return ""
     cells = [[stage_name(str(row["stage"])), *(format_value(c, number(row, c)) for c in columns)] for row in rows]
-    return html.table(["stage", *(HEADINGS.get(c, c.replace("_", " ")) for c in columns)], cells, best_row(rows))
+    headings = HEADINGS | MEASURES
+    return html.table(["stage", *(headings.get(c, c.replace("_", " ")) for c in columns)], cells, best_row(rows))
 
 
 def _samples_section(folder: Path, most: int) -> str:
@@ -190,7 +203,7 @@ def _command_section(command: str, settings: str) -> str:
 
 
 def _chosen(rows: Sequence[Row]) -> int:
-    """The row that the page's large figures are of: the best, or the last where nothing could be measured."""
+    """The row that the page's large figures are of: the one kept as best, else the last."""
     best = best_row(rows)
     return len(rows) - 1 if best is None else best
 

@@ -62,9 +62,15 @@ def present(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
 
 
 def best_row(rows: Sequence[Row]) -> int | None:
-    """Which row has the highest mAP, the first of equals; none where nothing could be measured."""
-    measured = [i for i, row in enumerate(rows) if math.isfinite(number(row, "map"))]
-    return max(measured, key=lambda i: number(rows[i], "map")) if measured else None
+    """Which row is that of weights/best.safetensors; none where nothing could be measured.
+
+    A round's, by mAP, else by CorLoc, the last of equals: the nets of the warm start are not saved.
+    """
+    saved = [i for i, row in enumerate(rows) if str(row["stage"]).startswith("round-")]
+    for column in present([rows[i] for i in saved], ("map", "corloc"))[:1]:
+        measured = [i for i in saved if math.isfinite(number(rows[i], column))]
+        return max(measured, key=lambda i: (number(rows[i], column), i))
+    return None
 
 
 def stage_name(stage: str) -> str:
@@ -96,7 +102,7 @@ def format_value(column: str, value: float) -> str:
 
 
 def results_table(rows: Sequence[Row]) -> Table:
-    """For the terminal, in 80 columns: a row per stage, the best in bold, columns without a number left out."""
+    """For the terminal, in 80 columns: a row per stage, the one kept in bold, columns without a number left out."""
     columns = present(rows, ("map", "corloc", "disc", "seconds"))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("stage", overflow="fold", max_width=36)
