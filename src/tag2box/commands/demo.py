@@ -27,7 +27,7 @@ def demo(out: Path, *, seed: int = 0, pictures: int = 300, test: int = 150) -> N
         split="trainval",
         val_split="test",
         overrides={"seed": seed},
-        resume=run.exists(),
+        resume=(run / "args.yaml").is_file(),
     )
 
 
