@@ -19,9 +19,12 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# VOC=VOCdevkit/VOC2007 measures the proposals too.
 bench: $(READY)
 	$(BIN)/python benchmarks/evaluation_speed.py
-	$(BIN)/python benchmarks/proposal_presets.py
+	$(BIN)/python benchmarks/sampler_speed.py
+	$(BIN)/python benchmarks/training_cost.py --device cpu
+	$(if $(VOC),$(BIN)/python benchmarks/proposal_presets.py $(VOC))
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv

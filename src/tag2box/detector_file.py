@@ -61,10 +61,8 @@ def save_detector(
     about = {"format": FORMAT, "version": __version__, "classes": list(classes), "recipe": recipe.as_dict()}
     tensors = {key: _for_file(tensor, half) for key, tensor in net.state_dict().items()}
     with atomic_path(path) as temporary:
-        mode = temporary.stat().st_mode
         # One key only: safetensors writes several in no certain order, and equal runs should leave equal files.
         save_file(tensors, temporary, metadata={"tag2box": json.dumps({**about, "licence": licence})})
-        temporary.chmod(mode)  # safetensors makes a file that nobody else may read
 
 
 def _for_file(tensor: Tensor, half: bool) -> Tensor:

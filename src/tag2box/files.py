@@ -16,8 +16,10 @@ def atomic_path(path: Path) -> Iterator[Path]:
     A reader, or a run killed halfway, sees the old file or the new one and never half of it.
     """
     temporary = _reserve(path)
+    mode = temporary.stat().st_mode
     try:
         yield temporary
+        temporary.chmod(mode)  # a library that made the file anew, as safetensors does, may have shut others out
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
