@@ -62,7 +62,7 @@ def test_a_trunk_of_stride_8_has_nothing_to_dilate():
 
 def test_an_unknown_name_is_answered_with_a_suggestion():
     with pytest.raises(InputError, match="did you mean 'vgg16'"):
-        build_trunk("vgg61", weights="none")
+        build_trunk("vg16", weights="none")
 
 
 @pytest.mark.parametrize("name", EARLY)

@@ -16,7 +16,7 @@ from tag2box.proposals import compute
 from tag2box.proposals.compute import compute_proposals, propose
 from tag2box.proposals.selective_search import PRESETS, selective_search
 
-FAST = PRESETS["fast"]
+SLOW = PRESETS["thorough"]  # so that there is time to interrupt it
 on_linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 
 
@@ -29,7 +29,7 @@ def dataset(demo_devkit):
 def uninterrupted(dataset, tmp_path_factory):
     """The bytes of a store computed in one go by one process."""
     path = tmp_path_factory.mktemp("store") / "whole"
-    compute_proposals(dataset, path, FAST, workers=1)
+    compute_proposals(dataset, path, SLOW, workers=1)
     return path.read_bytes()
 
 
@@ -42,21 +42,21 @@ def tiny(tmp_path, save_picture):
 
 
 def test_holds_the_boxes_of_every_picture(dataset, tmp_path):
-    store = compute_proposals(dataset.subset([n < 2 for n in range(12)]), tmp_path / "s", FAST, workers=1)
+    store = compute_proposals(dataset.subset([n < 2 for n in range(12)]), tmp_path / "s", SLOW, workers=1)
     assert store.ids == dataset.ids[:2]
     for image in dataset.images[:2]:
-        np.testing.assert_array_equal(store[image.id], selective_search(read_image(image.path), FAST))
-    assert store.settings == json.loads(json.dumps(FAST.as_dict()))
+        np.testing.assert_array_equal(store[image.id], selective_search(read_image(image.path), SLOW))
+    assert store.settings == json.loads(json.dumps(SLOW.as_dict()))
     assert [file.name for file in tmp_path.iterdir()] == ["s"]
 
 
 def test_two_workers_write_the_same_bytes_as_one(dataset, uninterrupted, tmp_path):
-    compute_proposals(dataset, tmp_path / "s", FAST, workers=2)
+    compute_proposals(dataset, tmp_path / "s", SLOW, workers=2)
     assert (tmp_path / "s").read_bytes() == uninterrupted
 
 
 def test_stopped_after_any_number_of_pictures(tiny, tmp_path, monkeypatch):
-    compute_proposals(tiny, tmp_path / "whole", FAST, workers=1)
+    compute_proposals(tiny, tmp_path / "whole", SLOW, workers=1)
     asked = []
     for count in range(len(tiny)):
         path = tmp_path / f"stopped after {count}"
@@ -70,35 +70,35 @@ def test_stopped_after_any_number_of_pictures(tiny, tmp_path, monkeypatch):
 
         monkeypatch.setattr(compute, "propose", stop_late)
         with pytest.raises(KeyboardInterrupt):
-            compute_proposals(tiny, path, FAST, workers=1)
+            compute_proposals(tiny, path, SLOW, workers=1)
         assert not path.exists()
 
         asked.clear()
         monkeypatch.setattr(compute, "propose", lambda file, setting: asked.append(file) or propose(file, setting))
-        compute_proposals(tiny, path, FAST, workers=1)
+        compute_proposals(tiny, path, SLOW, workers=1)
         assert len(asked) == len(tiny) - count  # none is done twice
         assert path.read_bytes() == (tmp_path / "whole").read_bytes()
         assert not path.with_name(path.name + ".partial").exists()
 
 
 def test_finished_in_any_order_gives_the_same_bytes(tiny, tmp_path, monkeypatch):
-    compute_proposals(tiny, tmp_path / "whole", FAST, workers=1)
+    compute_proposals(tiny, tmp_path / "whole", SLOW, workers=1)
 
     def backwards(paths, setting, workers):
         yield from ((n, propose(paths[n], setting)) for n in reversed(range(len(paths))))
 
     monkeypatch.setattr(compute, "_in_processes", backwards)
-    compute_proposals(tiny, tmp_path / "backwards", FAST)
+    compute_proposals(tiny, tmp_path / "backwards", SLOW)
     assert (tmp_path / "backwards").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
 def test_a_journal_of_other_settings_is_not_taken_over(tiny, tmp_path, monkeypatch):
-    other = replace(FAST, overlap=0.5)
+    other = replace(SLOW, overlap=0.5)
     compute_proposals(tiny, tmp_path / "whole", other, workers=1)
-    results = iter([propose(image.path, FAST) for image in tiny.images[:3]])
+    results = iter([propose(image.path, SLOW) for image in tiny.images[:3]])
     monkeypatch.setattr(compute, "propose", lambda *_: next(results, None))  # fails on the fourth
     with pytest.raises(AttributeError):
-        compute_proposals(tiny, tmp_path / "s", FAST, workers=1)
+        compute_proposals(tiny, tmp_path / "s", SLOW, workers=1)
     assert (tmp_path / "s.partial").exists()
     monkeypatch.setattr(compute, "propose", propose)
     compute_proposals(tiny, tmp_path / "s", other, workers=1)
@@ -106,11 +106,11 @@ def test_a_journal_of_other_settings_is_not_taken_over(tiny, tmp_path, monkeypat
 
 
 def test_a_store_that_fits_is_used_and_another_refused(tiny, tmp_path, monkeypatch):
-    compute_proposals(tiny, tmp_path / "s", FAST, workers=1)
+    compute_proposals(tiny, tmp_path / "s", SLOW, workers=1)
     before = (tmp_path / "s").read_bytes()
     monkeypatch.setattr(compute, "propose", None)  # not needed any more
-    assert compute_proposals(tiny, tmp_path / "s", FAST).ids == tiny.ids
-    other = replace(FAST, max_boxes=10)
+    assert compute_proposals(tiny, tmp_path / "s", SLOW).ids == tiny.ids
+    other = replace(SLOW, max_boxes=10)
     with pytest.raises(InputError, match="other settings"):
         compute_proposals(tiny, tmp_path / "s", other)
     assert (tmp_path / "s").read_bytes() == before
@@ -122,20 +122,20 @@ def test_a_picture_gone_meanwhile_is_named_and_the_rest_kept(tiny, tmp_path):
     gone = tiny[3].path.read_bytes()
     tiny[3].path.unlink()
     with pytest.raises(InputError, match=r"cannot read the picture .*3\.png: no such file"):
-        compute_proposals(tiny, tmp_path / "s", FAST, workers=1)
+        compute_proposals(tiny, tmp_path / "s", SLOW, workers=1)
     with pytest.raises(InputError, match=r"cannot read the picture .*3\.png: no such file"):
-        compute_proposals(tiny, tmp_path / "s", FAST, workers=2)
+        compute_proposals(tiny, tmp_path / "s", SLOW, workers=2)
     tiny[3].path.write_bytes(gone)
-    assert len(compute_proposals(tiny, tmp_path / "s", FAST, workers=1)) == 8
+    assert len(compute_proposals(tiny, tmp_path / "s", SLOW, workers=1)) == 8
 
 
 def test_a_place_that_cannot_be_written_is_found_out_first(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(compute, "propose", None)
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot make the folder"):
-        compute_proposals(tiny, tmp_path / "file" / "below" / "s", FAST)
+        compute_proposals(tiny, tmp_path / "file" / "below" / "s", SLOW)
     with pytest.raises(InputError, match="found a folder"):
-        compute_proposals(tiny, tmp_path, FAST, overwrite=True)
+        compute_proposals(tiny, tmp_path, SLOW, overwrite=True)
 
 
 # ---- killed, as a process of its own
@@ -148,7 +148,7 @@ class Run:
         self.journal = out.with_name(out.name + ".partial")
         command = [sys.executable, "-m", "tag2box.cli", "proposals", devkit, "--split", "trainval"]
         self.process = subprocess.Popen(
-            [*map(str, command), "--workers", "2", "--out", str(out)],
+            [*map(str, command), "--workers", "2", "--preset", "thorough", "--out", str(out)],
             start_new_session=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -201,7 +201,7 @@ def test_killed_and_run_again_gives_the_same_bytes(demo_devkit, dataset, uninter
     run.assert_nothing_lingers()
     assert not (tmp_path / "s").exists()
     assert run.journal.stat().st_size >= size
-    compute_proposals(dataset, tmp_path / "s", FAST, workers=1)
+    compute_proposals(dataset, tmp_path / "s", SLOW, workers=1)
     assert (tmp_path / "s").read_bytes() == uninterrupted
     assert [file.name for file in tmp_path.iterdir()] == ["s"]
 
@@ -238,5 +238,5 @@ def test_ctrl_c_says_one_line_and_the_work_is_kept(demo_devkit, dataset, uninter
     assert err == "tag2box: stopped; the same command goes on from here\n"
     run.assert_nothing_lingers()
     assert run.journal.exists()
-    compute_proposals(dataset, tmp_path / "s", FAST, workers=1)
+    compute_proposals(dataset, tmp_path / "s", SLOW, workers=1)
     assert (tmp_path / "s").read_bytes() == uninterrupted

@@ -97,7 +97,7 @@ def test_a_large_picture_takes_no_longer_than_its_reduction_asks(drawn):
 
 def test_a_picture_four_times_the_size_gives_the_boxes_times_four(drawn):
     pixels = drawn(5).pixels  # its passes work on 140 and 192 pixels; the larger one's on 140 and 240
-    one = replace(FAST, passes=FAST.passes[:1])
+    one = replace(FAST, passes=(replace(FAST.passes[0], colours=ALL_COLOURS),))
     large = cv2.resize(pixels, None, fx=4, fy=4, interpolation=cv2.INTER_CUBIC)
     small_boxes, large_boxes = (selective_search(image, replace(one, min_side=0)) for image in (pixels, large))
     assert len(large_boxes) == pytest.approx(len(small_boxes), rel=0.2)
