@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -15,6 +16,7 @@ from tag2box.data.images import read_image
 from tag2box.data.records import Dataset
 from tag2box.files import make_folder, require_writable
 from tag2box.progress import progress
+from tag2box.proposals.jit import COMPILED
 from tag2box.proposals.journal import Journal
 from tag2box.proposals.selective_search import Settings, selective_search
 from tag2box.proposals.store import ProposalBoxes, ProposalStore, digest_images, open_store, write_store
@@ -32,6 +34,8 @@ def compute_proposals(
         return open_store(path, dataset, settings.as_dict())
     make_folder(path.parent)
     require_writable(path)
+    if not COMPILED:
+        print("numba is not installed: this takes some 200 times as long (pip install numba)", file=sys.stderr)
     fingerprint = _fingerprint(dataset, settings)
     journal = Journal(path.with_name(path.name + ".partial"), fingerprint)
     try:
