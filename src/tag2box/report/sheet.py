@@ -47,7 +47,7 @@ def _band(photos: Sequence[Photo]) -> Image.Image:
         picture = photo.image.resize((max(1, right - left), round(height)), Image.Resampling.LANCZOS)
         _draw_boxes(picture, photo, scale)
         band.paste(picture, (left, 0))
-        _draw_caption(ImageDraw.Draw(band), left, round(height), photo.caption)
+        _draw_caption(ImageDraw.Draw(band), left, right, round(height), photo.caption)
         x += photo.image.width * scale + GUTTER
     return band
 
@@ -61,10 +61,13 @@ def _draw_boxes(picture: Image.Image, photo: Photo, scale: float) -> None:
             pen.rounded_rectangle((x0 - out, y0 - out, x1 - 1 + out, y1 - 1 + out), 3 + out, None, ink, width)
 
 
-def _draw_caption(pen: ImageDraw.ImageDraw, x: int, y: int, caption: Sequence[tuple[str, str]]) -> None:
+def _draw_caption(pen: ImageDraw.ImageDraw, left: int, right: int, y: int, caption: Sequence[tuple[str, str]]) -> None:
+    """As much of the caption as there is room for below the picture, the first words in any case."""
     font = ImageFont.load_default(15)
-    at = x + 2.0
-    for words, colour in caption:
+    at = left + 2.0
+    for place, (words, colour) in enumerate(caption):
+        if place and at + 14 + pen.textlength(words, font=font) > right:
+            break
         pen.ellipse((at, y + 9, at + 9, y + 18), fill=colour)
         pen.text((at + 14, y + 13), words, fill=INK, font=font, anchor="lm")
         at += 14 + pen.textlength(words, font=font) + 14
