@@ -16,6 +16,8 @@ from tag2box.config import Recipe, recipe_from_values
 from tag2box.errors import InputError, did_you_mean
 from tag2box.files import atomic_path
 from tag2box.nets import TRUNKS, PredictionNet, build_trunk_and_head
+from tag2box.nets.backbone import Trunk
+from tag2box.nets.roi_head import RoIHead
 
 FORMAT = "tag2box detector 1"
 LICENCE_NOTE = (
@@ -26,11 +28,17 @@ LICENCE_NOTE = (
 
 def build_prediction_net(recipe: Recipe, classes: int, *, weights: str | None = None) -> PredictionNet:
     """A prediction net as the recipe says; `weights` in place of the recipe's, "none" where a file will fill it."""
+    trunk, head = build_parts(recipe, weights=weights)
+    return PredictionNet(trunk=trunk, head=head, classes=classes)
+
+
+def build_parts(recipe: Recipe, *, weights: str | None = None) -> tuple[Trunk, RoIHead]:
+    """The trunk and the head that every net of a run is made of."""
     backbone, head = recipe.backbone, recipe.head
     if backbone.name not in TRUNKS:  # before its weights are looked for
         hint = did_you_mean(backbone.name, TRUNKS)
         raise InputError(f"expected a backbone ({', '.join(TRUNKS)}), found '{backbone.name}'{hint}")
-    trunk, roi_head = build_trunk_and_head(
+    return build_trunk_and_head(
         backbone.name,
         weights=backbone.weights if weights is None else weights,
         dilated=backbone.dilated,
@@ -41,7 +49,6 @@ def build_prediction_net(recipe: Recipe, classes: int, *, weights: str | None = 
         width=head.width,
         dropout=head.dropout,
     )
-    return PredictionNet(trunk=trunk, head=roi_head, classes=classes)
 
 
 def save_detector(

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from tag2box.config import Recipe
 from tag2box.data.records import Dataset
 from tag2box.detections import Detections
-from tag2box.detector import save_detector
+from tag2box.detector_file import build_parts, save_detector
 from tag2box.engine.checkpoint import load_net, load_optimiser, read_state, save_state
 from tag2box.engine.forward import conditional_outputs, noise_for, prediction_outputs
 from tag2box.engine.measure import detect, measure_diversities, prediction_scorer, refined_scorer, wsddn_scorer
@@ -24,7 +24,6 @@ from tag2box.engine.steps import ConditionalStep, Logs, PredictionStep, WarmStep
 from tag2box.engine.views import Album, View
 from tag2box.errors import InputError, TrainingError
 from tag2box.mil import MilNet, conditional_from_mil, prediction_from_mil
-from tag2box.nets import build_trunk_and_head
 from tag2box.nets.conditional import ConditionalNet
 from tag2box.nets.prediction import PredictionNet
 from tag2box.progress import progress
@@ -328,20 +327,9 @@ def _step_module(net: nn.Module, recipe: Recipe) -> nn.Module:
 
 def build_warm(recipe: Recipe, classes: int) -> MilNet:
     """The warm start's net as the recipe says."""
-    backbone, head = recipe.backbone, recipe.head
-    trunk, roi_head = build_trunk_and_head(
-        backbone.name,
-        weights=backbone.weights,
-        dilated=backbone.dilated,
-        frozen=backbone.frozen,
-        head=head.kind,
-        pooling=head.pooling,
-        size=head.size,
-        width=head.width,
-        dropout=head.dropout,
-    )
+    trunk, head = build_parts(recipe)
     warm = recipe.warm
-    return MilNet(trunk=trunk, head=roi_head, classes=classes, branches=warm.branches, regression=warm.regression)
+    return MilNet(trunk=trunk, head=head, classes=classes, branches=warm.branches, regression=warm.regression)
 
 
 def make_fabric(device: str, precision: str) -> "Fabric":
