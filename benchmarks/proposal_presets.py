@@ -4,8 +4,8 @@
 
 The yardstick is OpenCV's `fast` mode on the full-size image. Every setting sees an image before the next image is read,
 on one thread, and is timed by its own CPU time, so that other work on the machine weighs on all alike. Reading the file
-is not counted. The images are every n-th of the split, from `--first` on; with the default none of them was looked at
-when the presets were chosen. Exits with 1 when a target is missed.
+is not counted. The images are every n-th of the split, from `--first` on; with the default they are
+others than those that the presets were compared on. Exits with 1 when a target is missed.
 """
 
 import argparse
