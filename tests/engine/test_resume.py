@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tag2box.engine.checkpoint import read_state
+from tag2box.engine.loop import train_run
 
 KILLS = 5
 SCRIPT = '''
@@ -188,3 +189,15 @@ def test_killed_at_random_points_in_every_setup(world, make_recipe, tmp_path, se
     ends = run_twice(world, make_recipe(seed=seed, **SETUPS[setup]), tmp_path, kills=KILLS)
     assert ends.count(-9) == KILLS
     assert_equal(tmp_path)
+
+
+def test_what_a_kill_left_half_written_is_swept_away(world, make_recipe, tmp_path):
+    """Our own temporary files and those of safetensors, which writes beside the place too; nobody else's."""
+    recipe = make_recipe(warm={"epochs": 1}, rounds={"number": 0})
+    weights = tmp_path / "weights"
+    weights.mkdir()
+    for name in (".state-abc123.safetensors", ".tmpvfgWZk", ".gitignore"):
+        (weights / name).write_bytes(b"half")
+    train_run(world.dataset, world.store, recipe, tmp_path, resume=True, device="cpu")
+    left = {file.name for file in weights.iterdir()}
+    assert left == {".gitignore", "best.safetensors", "last.safetensors", "state.safetensors"}

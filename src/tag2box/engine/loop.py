@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,8 @@ Evaluate = Callable[[str, Detections, Detections | None], dict[str, float]]
 """Scores a stage's detections on training and held-out pictures, where somebody knows the boxes: map, corloc."""
 
 SAVE_EVERY_S = 60.0
+LITTER = (".*.safetensors", ".tmp*")
+"""What a kill leaves half-written among the weights: our own temporary files, and those of safetensors."""
 LOOK_EVERY = 20
 """Updates between two looks at whether all is finite, on a GPU, where looking means waiting."""
 
@@ -109,7 +112,7 @@ class Run:
     def resume(self) -> None:
         """Take over nets, optimiser and place from the last checkpoint; a run that has none yet starts anew."""
         if self.fabric.is_global_zero:
-            for litter in self.weights.glob(".*.safetensors"):  # what was being written when the run was killed
+            for litter in chain.from_iterable(self.weights.glob(pattern) for pattern in LITTER):
                 litter.unlink(missing_ok=True)
         if not self.checkpoint.exists():
             return

@@ -1,0 +1,7 @@
+"""`python -m tag2box.cli`."""
+
+import sys
+
+from tag2box.cli import main
+
+sys.exit(main())
