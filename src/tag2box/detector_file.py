@@ -1,15 +1,15 @@
 """A detector in one safetensors file: weights, classes, recipe, licence note. Loading one runs no code of its own."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from tag2box import __version__
 from tag2box.config import Recipe, recipe_from_values
@@ -17,9 +17,12 @@ from tag2box.errors import InputError, did_you_mean
 from tag2box.files import atomic_path
 from tag2box.nets import TRUNKS, PredictionNet, build_trunk_and_head
 from tag2box.nets.backbone import Trunk
+from tag2box.nets.conditional import ConditionalNet
 from tag2box.nets.roi_head import RoIHead
 
+Net = TypeVar("Net", bound=nn.Module)
 FORMAT = "tag2box detector 1"
+TEACHER = "tag2box conditional net 1"
 LICENCE_NOTE = (
     "Made with tag2box (Apache-2.0). The weights derive from the trunk named in the recipe and from the pictures they "
     "were trained on; the terms of both apply to them."
@@ -51,21 +54,28 @@ def build_parts(recipe: Recipe, *, weights: str | None = None) -> tuple[Trunk, R
     )
 
 
+def build_conditional_net(recipe: Recipe, classes: int, *, weights: str | None = None) -> ConditionalNet:
+    """A conditional net as the recipe says; the noise's first weights are not its final ones."""
+    trunk, head = build_parts(recipe, weights=weights)
+    return ConditionalNet(trunk=trunk, head=head, classes=classes)
+
+
 def save_detector(
     path: Path,
-    net: PredictionNet,
+    net: PredictionNet | ConditionalNet,
     recipe: Recipe,
     classes: Sequence[str],
     *,
     half: bool = True,
     licence: str = LICENCE_NOTE,
 ) -> None:
-    """Write the whole detector as one safetensors file: weights, classes, recipe and licence note.
+    """Write the whole detector, or its teacher, as one safetensors file: weights, classes, recipe and licence note.
 
     half: matrices and convolutions in half precision. Biases and batch norms stay as they are: they are few, and
     running variances can be too large or too small for it.
     """
-    about = {"format": FORMAT, "version": __version__, "classes": list(classes), "recipe": recipe.as_dict()}
+    kind = TEACHER if isinstance(net, ConditionalNet) else FORMAT
+    about = {"format": kind, "version": __version__, "classes": list(classes), "recipe": recipe.as_dict()}
     tensors = {key: _for_file(tensor, half) for key, tensor in net.state_dict().items()}
     with atomic_path(path) as temporary:
         # One key only: safetensors writes several in no certain order, and equal runs should leave equal files.
@@ -82,11 +92,20 @@ def _for_file(tensor: Tensor, half: bool) -> Tensor:
 
 def read_detector(path: Path) -> tuple[PredictionNet, Recipe, tuple[str, ...]]:
     """The net, recipe and classes in a file that `save_detector` has written; on the CPU, in single precision."""
-    about, tensors = _read(path)
+    return _open(path, FORMAT, "detector", build_prediction_net)
+
+
+def read_teacher(path: Path) -> tuple[ConditionalNet, Recipe, tuple[str, ...]]:
+    """The same of a conditional net."""
+    return _open(path, TEACHER, "conditional net", build_conditional_net)
+
+
+def _open(path: Path, form: str, kind: str, build: Callable[..., Net]) -> tuple[Net, Recipe, tuple[str, ...]]:
+    about, tensors = _read(path, form, kind)
     classes, values = about["classes"], _known(Recipe, about["recipe"])
     recipe = recipe_from_values(values, f"{path} (tag2box {about['version']})")
     with torch.random.fork_rng(devices=[]):  # building draws numbers that the file then replaces
-        net = build_prediction_net(recipe, len(classes), weights="none")
+        net = build(recipe, len(classes), weights="none")
     try:
         net.load_state_dict(tensors)
     except RuntimeError as error:
@@ -103,18 +122,18 @@ def _known(kind: type, values: Any) -> Any:
     return {name: _known(hints[name], value) for name, value in values.items() if name in hints}
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def _read(path: Path, form: str, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """What the file says of itself, and its tensors."""
     if not path.is_file():
-        raise InputError(f"expected a detector's file, found none at {path}")
+        raise InputError(f"expected a {kind}'s file, found none at {path}")
     try:
         with safe_open(path, framework="pt") as file:
             about = json.loads((file.metadata() or {})["tag2box"])
-            if about["format"] != FORMAT or not all(isinstance(name, str) for name in about["classes"]):
+            if about["format"] != form or not all(isinstance(name, str) for name in about["classes"]):
                 raise ValueError(about["format"])
             _ = about["recipe"], about["version"]
             return about, {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a dictionary
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except (SafetensorError, LookupError, TypeError, ValueError):
-        raise InputError(f"{path}: expected a detector written by tag2box, found something else") from None
+        raise InputError(f"{path}: expected a {kind} written by tag2box, found something else") from None

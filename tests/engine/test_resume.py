@@ -132,7 +132,7 @@ def run_twice(world, recipe, folder: Path, deaths=(), kills=0) -> list[int]:
 
 def assert_equal(folder: Path) -> None:
     whole, pieces = (folder / name / "weights" for name in ("whole", "pieces"))
-    for name in ("last.safetensors", "best.safetensors"):
+    for name in ("last.safetensors", "best.safetensors", "conditional.safetensors"):
         assert (whole / name).read_bytes() == (pieces / name).read_bytes(), name
     (tensors, state), (others, other) = (read_state(one / "state.safetensors") for one in (whole, pieces))
     assert tensors.keys() == others.keys()
@@ -144,6 +144,7 @@ def assert_equal(folder: Path) -> None:
         assert {k: v for k, v in row.items() if k not in timed} == {k: v for k, v in twin.items() if k not in timed}
     assert sorted(file.name for file in pieces.iterdir()) == [
         "best.safetensors",
+        "conditional.safetensors",
         "last.safetensors",
         "state.safetensors",
     ]
@@ -163,7 +164,7 @@ def test_killed_at_five_random_points(world, make_recipe, tmp_path):
 
 def test_killed_between_a_stage_s_files(world, make_recipe, tmp_path):
     """While the warm start is scored, between a round's two files, after them, and after the second save of a half."""
-    deaths = [("detect", 2), ("save_detector", 1), ("save_detector", 2), ("follow", 1), ("save_state", 2)]
+    deaths = [("detect", 2), ("save_detector", 1), ("save_detector", 3), ("follow", 1), ("save_state", 2)]
     ends = run_twice(world, make_recipe(optimiser={"images": 2}), tmp_path, deaths=deaths)
     assert ends == [-9, -9, -9, -9, -9, 0]
     assert_equal(tmp_path)

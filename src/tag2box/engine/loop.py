@@ -293,9 +293,12 @@ class Run:
         return row
 
     def _keep_weights(self, row: dict[str, Any], net: PredictionNet) -> None:
+        """The detector of this stage and, where it is the best so far, that one and the net that taught it."""
         classes = self.album.dataset.classes
         save_detector(self.weights / "last.safetensors", net, self.recipe, classes)
         if self.record.is_best(row):
+            if "conditional" in self.nets:
+                save_detector(self.weights / "conditional.safetensors", self._conditional, self.recipe, classes)
             save_detector(self.weights / "best.safetensors", net, self.recipe, classes)
 
     def _save(self, optimiser: Any) -> float:

@@ -39,6 +39,18 @@ class View:
     """[B, C', size, size]"""
 
 
+def show(
+    picture: Tensor, proposals: Tensor, tags: Tensor, *, scale: int, max_side: int, mirrored: bool = False, stride: int
+) -> View:
+    """A picture uint8 [3, H, W] with proposals [B, 4] and tags [C] at a scale, its short side's length in pixels."""
+    pixels, x, y = resized(picture, scale, max_side)
+    boxes = proposals * torch.tensor([x, y, x, y], device=proposals.device)
+    if mirrored:
+        pixels, boxes = pixels.flip(2), flip_boxes(boxes, pixels.shape[2])
+    grid = (-(-pixels.shape[1] // stride), -(-pixels.shape[2] // stride))
+    return View(boxes, tags, (pixels.shape[2], pixels.shape[1]), grid, pixels=pixels)
+
+
 class Album:
     """A data set's pictures, proposals and tags, and the features of a frozen trunk where they are to be kept."""
 
@@ -69,13 +81,15 @@ class Album:
 
     def _show(self, index: int, scale: int, mirrored: bool) -> View:
         picture = torch.from_numpy(read_image(self.dataset[index].path)).permute(2, 0, 1)  # [3, H, W]
-        pixels, x, y = resized(picture.to(self.device), scale, self.data.max_side)
-        boxes = self.proposals(index) * torch.tensor([x, y, x, y], device=self.device)
-        if mirrored:
-            pixels, boxes = pixels.flip(2), flip_boxes(boxes, pixels.shape[2])
-        stride = self._trunk.stride
-        grid = (-(-pixels.shape[1] // stride), -(-pixels.shape[2] // stride))
-        return View(boxes, self.tags[index], (pixels.shape[2], pixels.shape[1]), grid, pixels=pixels)
+        return show(
+            picture.to(self.device),
+            self.proposals(index),
+            self.tags[index],
+            scale=scale,
+            max_side=self.data.max_side,
+            mirrored=mirrored,
+            stride=self._trunk.stride,
+        )
 
     @torch.no_grad()
     def _featured(self, view: View) -> View:

@@ -1,0 +1,101 @@
+"""Both nets of a finished run on a tagged picture: what the detector finds, what its teacher would have it find.
+
+The prediction net does not know the tags, the conditional net does, and under different noise it gives different
+answers. Where the two disagree, or the answers among themselves, nobody should be sure.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tag2box.config import Recipe
+from tag2box.detector import Detector, open_detector
+from tag2box.detector_file import read_teacher
+from tag2box.engine.measure import prediction_scorer, sample_view
+from tag2box.engine.steps import Boxed
+from tag2box.engine.views import show
+from tag2box.errors import InputError
+from tag2box.nets.conditional import ConditionalNet
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """One tagged picture as both nets see it; boxes in its own pixels, on the CPU."""
+
+    proposals: Tensor
+    """[B, 4]"""
+    probabilities: Tensor
+    """Of the prediction net [B, C + 1]; column 0 is the background."""
+    boxes: Tensor
+    """Regressed by the prediction net, for each label [B, C + 1, 4]."""
+    samples: Tensor
+    """Of the conditional net, a label for each proposal [K, B]."""
+    truths: list[Boxed]
+    """What is left of each sample after threshold and suppression: boxes [T, 4] and classes 1…C [T]."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The detector of a run and the net that taught it."""
+
+    detector: Detector
+    conditional: ConditionalNet
+
+    @property
+    def recipe(self) -> Recipe:
+        """Of the run."""
+        return self.detector.recipe
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """In the order of columns 1…C."""
+        return self.detector.classes
+
+    @torch.no_grad()
+    def study(
+        self, pixels: NDArray[np.uint8], proposals: NDArray[Any], tags: NDArray[np.bool_], seed: int = 0
+    ) -> Study:
+        """Both nets on a picture [H, W, 3] with proposals [B, 4] and tags [C]; the noise is drawn from the seed."""
+        device, recipe = self.detector.device, self.recipe
+        rows = np.asarray(proposals[: recipe.data.max_proposals], dtype=np.float32).reshape(-1, 4)
+        if len(rows) < max(1, int(tags.sum())):
+            raise InputError(f"expected a proposal for each of {int(tags.sum())} tags, found {len(rows)}")
+        view = show(
+            torch.from_numpy(pixels).to(device).permute(2, 0, 1),
+            torch.from_numpy(rows).to(device),
+            torch.from_numpy(tags),
+            scale=recipe.inference.scales[0],
+            max_side=recipe.data.max_side,
+            stride=self.detector.net.trunk.stride,
+        )
+        mixed = recipe.precision == "bf16-mixed" and device.type == "cuda"
+        with torch.autocast(device.type, torch.bfloat16, enabled=mixed):
+            sampled = sample_view(self.conditional, self.detector.net, view, recipe, seed)
+            probabilities, boxes = prediction_scorer(self.detector.net)(view)
+        height, width = pixels.shape[:2]
+        back = torch.tensor([width / view.size[0], height / view.size[1]] * 2)
+        return Study(
+            proposals=torch.from_numpy(rows),
+            probabilities=probabilities.cpu(),
+            boxes=boxes.float().cpu() * back,
+            samples=sampled.samples.cpu(),
+            truths=[(truth.float().cpu() * back, labels.cpu()) for truth, labels in sampled.truths],
+        )
+
+
+def open_pair(run: Path | str, device: str = "auto") -> Pair:
+    """Both nets of a run directory, those of its best round."""
+    detector = open_detector(run, device)
+    teacher = Path(run) / "weights" / "conditional.safetensors"
+    if not teacher.is_file():
+        why = "a detector's file alone" if Path(run).is_file() else "a run without rounds, or of an older version"
+        raise InputError(f"{run}: expected a run directory with weights/conditional.safetensors, found {why}")
+    conditional, _, classes = read_teacher(teacher)
+    if classes != detector.classes:
+        raise InputError(f"{teacher}: expected the classes of the detector beside it, found others")
+    return Pair(detector, conditional.to(detector.device).eval())
