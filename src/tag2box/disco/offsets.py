@@ -5,6 +5,7 @@ with proposals [B, 1, 4]. Boxes and proposals need a width and a height above 0.
 """
 
 import math
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -26,15 +27,21 @@ def encode(boxes: Tensor, proposals: Tensor, weights: Weights = PLAIN) -> Tensor
     tensor([0.5000, 0.0000, 0.0000, 0.0000])
     """
     (centre, size), (home, scale) = _centre_and_size(boxes), _centre_and_size(proposals)
-    return torch.cat([(centre - home) / scale, (size / scale).log()], dim=-1) * boxes.new_tensor(weights)
+    return torch.cat([(centre - home) / scale, (size / scale).log()], dim=-1) * _row(weights, boxes.device, boxes.dtype)
 
 
 def decode(offsets: Tensor, proposals: Tensor, weights: Weights = PLAIN) -> Tensor:
     """Offsets [..., 4] and proposals [..., 4] → boxes [..., 4]: undoes `encode`."""
-    plain = offsets / offsets.new_tensor(weights)
+    plain = offsets / _row(weights, offsets.device, offsets.dtype)
     home, scale = _centre_and_size(proposals)
     centre, size = home + plain[..., :2] * scale, scale * plain[..., 2:].clamp(max=MOST_GROWTH).exp()
     return torch.cat([centre - size / 2, centre + size / 2], dim=-1)
+
+
+@cache
+def _row(weights: Weights, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """The weights as a tensor [4], made once: copying four numbers to a GPU waits for all that it has to do."""
+    return torch.tensor(weights, device=device, dtype=dtype)
 
 
 def _centre_and_size(boxes: Tensor) -> tuple[Tensor, Tensor]:

@@ -35,6 +35,8 @@ class Parts:
     top: nn.Sequential | None = None
     """What follows the trunk and can be the RoI head, convolutions only."""
     top_channels: int = 0
+    whole_cells: bool = False
+    """Pictures are padded to whole cells first: where padding depends on the size, one pixel more moves all cells."""
     prefix: str = ""
     """What the names of `body` and `top` are preceded by in a weights file."""
     mean: tuple[float, float, float] = IMAGENET_MEAN
@@ -125,7 +127,17 @@ def _efficientnet_lite4() -> Parts:
     early = (*body[:5], *blocks[:EARLY_BLOCKS])
     grey, spread = (127.0,) * 3, (128.0,) * 3
     late = tuple(blocks[LATE_BLOCKS:])
-    return Parts(body=body, channels=160, early=early, late=late, top=top, top_channels=1280, mean=grey, std=spread)
+    return Parts(
+        body=body,
+        channels=160,
+        early=early,
+        late=late,
+        top=top,
+        top_channels=1280,
+        whole_cells=True,
+        mean=grey,
+        std=spread,
+    )
 
 
 def _tiny() -> Parts:

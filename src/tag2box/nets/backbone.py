@@ -5,6 +5,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from tag2box.errors import InputError
 from tag2box.nets.architectures import Parts, dilate, parts_of
@@ -27,9 +28,10 @@ class Trunk(nn.Module):
         stride: int,
         mean: tuple[float, float, float],
         std: tuple[float, float, float],
+        whole_cells: bool = False,
     ) -> None:
         super().__init__()
-        self.body, self.channels, self.stride = body, channels, stride
+        self.body, self.channels, self.stride, self.whole_cells = body, channels, stride, whole_cells
         # Given by the trunk's name, so they need no place in a checkpoint, where half precision would round them.
         self.register_buffer("mean", torch.tensor(mean).view(3, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(std).view(3, 1, 1), persistent=False)
@@ -39,7 +41,11 @@ class Trunk(nn.Module):
 
         images: [N, 3, H, W], RGB in 0–255, uint8 or floating point; → [N, C', H/stride, W/stride].
         """
-        features: Tensor = self.body((images.float() - self.mean) / self.std)
+        pixels = (images.float() - self.mean) / self.std
+        if self.whole_cells:
+            height, width = images.shape[2:]
+            pixels = functional.pad(pixels, (0, -width % self.stride, 0, -height % self.stride))
+        features: Tensor = self.body(pixels)
         return features
 
     def forward(self, images: Tensor) -> Tensor:
@@ -75,7 +81,14 @@ def build_trunk(
     for part in {"early": parts.early, "all": (parts.body,), "none": ()}[frozen]:
         part.requires_grad_(False)
     stride = parts.stride // 2 if dilated else parts.stride
-    return Trunk(body=parts.body, channels=parts.channels, stride=stride, mean=parts.mean, std=parts.std)
+    return Trunk(
+        body=parts.body,
+        channels=parts.channels,
+        stride=stride,
+        mean=parts.mean,
+        std=parts.std,
+        whole_cells=parts.whole_cells,
+    )
 
 
 def _dilate(name: str, parts: Parts) -> None:
