@@ -18,7 +18,7 @@ def test_the_paper_s_constants():
     assert (rounds.threshold, rounds.number, recipe.backbone.name) == (0.2, 6, "vgg16")
 
 
-@pytest.mark.parametrize("name", ["demo", "fast", "paper"])
+@pytest.mark.parametrize("name", ["demo", "fast", "paper", "voc07"])
 def test_packaged_recipes_round_trip(name, tmp_path):
     recipe = load_recipe(name)
     write_recipe(recipe, tmp_path / "args.yaml", comment="tag2box train photos/")
@@ -28,7 +28,7 @@ def test_packaged_recipes_round_trip(name, tmp_path):
 
 
 def test_names():
-    assert recipe_names() == ["demo", "fast", "paper"]
+    assert recipe_names() == ["demo", "fast", "paper", "voc07"]
 
 
 def test_a_file_builds_on_a_base(tmp_path):
@@ -69,6 +69,8 @@ def test_numbers_as_yaml_would_not_read_them(tmp_path):
         ("backbone.frozen", "all", "all"),
         ("rounds.epsilon", "-1e-2", -0.01),
         ("warm.epochs", "7", 7),
+        ("warm.seeds", "0.15", 0.15),
+        ("data.resident", "off", "off"),
     ],
 )
 def test_overrides_take_the_field_s_type(field, value, expected):
@@ -95,6 +97,8 @@ def test_overrides_leave_the_rest():
         ({"rounds.number": -1}, r"rounds.number: expected 0 or more, found -1"),
         ({"rounds.gamma": "nan"}, r"rounds.gamma: expected a number, found 'nan'"),
         ({"rounds.gamma": 2}, r"rounds.gamma: expected a share between 0 and 1, found 2.0"),
+        ({"warm.seeds": 1.5}, r"warm.seeds: expected a share between 0 and 1, found 1.5"),
+        ({"data.resident": "onn"}, r"data.resident: expected auto or on or off, found 'onn'; did you mean 'on'\?"),
         ({"rounds.epsilon": 0}, r"rounds.epsilon: expected a step other than 0"),
         ({"data.flip": 1}, r"data.flip: expected true or false, found 1"),
         ({"data.scales": ""}, r"data.scales: expected a whole number, found ''"),
@@ -131,7 +135,7 @@ def test_a_file_that_does_not_fit(text, message, tmp_path):
 
 
 def test_no_such_recipe():
-    with pytest.raises(InputError, match=r"expected a recipe \(demo, fast, paper\) .* did you mean 'paper'\?"):
+    with pytest.raises(InputError, match=r"expected a recipe \(demo, fast, paper, voc07\) .* did you mean 'paper'\?"):
         load_recipe("papr")
 
 
@@ -143,3 +147,10 @@ def test_defaults_are_those_of_the_dataclasses():
 def test_the_fields_need_no_yaml_and_no_torch():
     code = "import sys, tag2box.config; print({'yaml', 'torch', 'jsonargparse'} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "set()"
+
+
+@pytest.mark.parametrize(("written", "meant"), [("off", "off"), ("on", "on"), ("'off'", "off"), ("auto", "auto")])
+def test_a_bare_on_or_off_in_yaml_is_a_choice(tmp_path, written, meant):
+    file = tmp_path / "recipe.yaml"
+    file.write_text(f"data: {{resident: {written}}}\n")
+    assert load_recipe(file).data.resident == meant

@@ -80,13 +80,17 @@ def test_wsddn_loss_is_finite_at_certainty():
         assert wsddn_loss(certain, torch.tensor([True, False])).isfinite()
 
 
-def _slow_targets(scores: Tensor, boxes: Tensor, tags: Tensor) -> tuple[list[int], list[float], list[int]]:
-    """OICR with the left-out band, one proposal at a time."""
+def _slow_targets(
+    scores: Tensor, boxes: Tensor, tags: Tensor, share: float = 0.0
+) -> tuple[list[int], list[float], list[int]]:
+    """OICR with the left-out band, one proposal at a time; with a share, further seeds as in MIST."""
     tagged = sorted((c for c in range(len(tags)) if tags[c]), key=lambda c: -scores[:, c].max().item())
+    tagged = tagged[: len(boxes)]
     seeds: dict[int, int] = {}  # proposal → class, in the order they were chosen
-    for c in tagged[: len(boxes)]:
+    for c in tagged:
         free = [i for i in range(len(boxes)) if i not in seeds]
         seeds[max(free, key=lambda i: scores[i, c].item())] = c
+    seeds = {**seeds, **_slow_further(scores, boxes, tagged, list(seeds), share)} if share else seeds
     labels, weights, nearest = [], [], []
     for box in boxes:
         overlaps = {seed: _iou(box, boxes[seed]) for seed in seeds}
@@ -95,6 +99,18 @@ def _slow_targets(scores: Tensor, boxes: Tensor, tags: Tensor) -> tuple[list[int
         labels.append(seeds[seed] + 1 if overlaps[seed] >= 0.5 else 0)
         weights.append(scores[seed, seeds[seed]].item() if overlaps[seed] >= 0.1 else 0.0)
     return labels, weights, nearest
+
+
+def _slow_further(scores: Tensor, boxes: Tensor, tagged: list[int], first: list[int], share: float) -> dict[int, int]:
+    """For each tagged class, those of its best proposals that lie apart from every better one."""
+    further = {}
+    for c in tagged:
+        best = sorted(range(len(boxes)), key=lambda i: -scores[i, c].item())[: max(1, int(share * len(boxes)))]
+        for rank, i in enumerate(best):
+            apart = all(_iou(boxes[i], boxes[j]) < 0.2 for j in best[:rank])
+            if apart and i not in first and c == max(tagged, key=lambda k: scores[i, k].item()):
+                further[i] = c
+    return further
 
 
 def _iou(a: Tensor, b: Tensor) -> float:
@@ -114,6 +130,64 @@ def test_refinement_targets_against_a_loop(tags: tuple[int, ...], count: int, se
     assert targets.labels.tolist() == labels
     torch.testing.assert_close(targets.weights, torch.tensor(weights))
     assert targets.seeds.tolist() == seeds
+
+
+@pytest.mark.parametrize("tags", [(1, 0, 0, 0), (0, 1, 1, 0), (1, 1, 1, 1), (0, 0, 0, 0)])
+@pytest.mark.parametrize("share", [0.001, 0.15, 0.5, 1.0])
+@pytest.mark.parametrize("count", [1, 2, 60])
+@pytest.mark.parametrize("seed", range(3))
+def test_several_seeds_against_a_loop(tags: tuple[int, ...], share: float, count: int, seed: int):
+    boxes = _random_boxes(count, seed)
+    boxes[:, 2:] = boxes[:, :2] + (boxes[:, 2:] - boxes[:, :2]) / 3  # small, so that there is room for several
+    scores = torch.rand(count, 4, generator=torch.Generator().manual_seed(seed))
+    targets = refinement_targets(scores, boxes, torch.tensor(tags).bool(), share=share)
+    if not any(tags):
+        assert not targets.weights.any()
+        return
+    labels, weights, seeds = _slow_targets(scores, boxes, torch.tensor(tags), share)
+    # A proposal that overlaps no seed belongs to none of them in particular, and has no weight.
+    touched = [max(_iou(box, boxes[i]) for i in seeds) > 0 for box in boxes]
+    assert targets.labels.tolist() == labels
+    torch.testing.assert_close(targets.weights, torch.tensor(weights))
+    assert [own for own, there in zip(targets.seeds.tolist(), touched, strict=True) if there] == [
+        own for own, there in zip(seeds, touched, strict=True) if there
+    ]
+    if share == 0.5 and count == 60:
+        assert len(set(seeds)) > sum(tags)
+
+
+def test_a_second_object_of_a_class_is_a_seed_too():
+    """Two cats, far apart, and a worse box of the first."""
+    boxes = torch.tensor([[0.0, 0, 10, 10], [1, 1, 10, 10], [50, 50, 60, 60], [51, 50, 60, 60]])
+    scores, cat = torch.tensor([[0.9, 0.0], [0.8, 0.0], [0.7, 0.1], [0.1, 0.0]]), torch.tensor([True, False])
+    one, several = (refinement_targets(scores, boxes, cat, share=share) for share in (0.0, 0.75))
+    assert one.labels.tolist() == [1, 1, 0, 0]
+    assert one.weights.tolist() == pytest.approx([0.9, 0.9, 0, 0])
+    assert several.labels.tolist() == [1, 1, 1, 1]
+    assert several.weights.tolist() == pytest.approx([0.9, 0.9, 0.7, 0.7])
+    assert several.seeds.tolist() == [0, 0, 2, 2]
+
+
+def test_what_another_tagged_class_scores_higher_is_left_to_it():
+    boxes = torch.tensor([[0.0, 0, 10, 10], [50, 50, 60, 60], [100, 100, 110, 110]])
+    scores = torch.tensor([[0.9, 0.2], [0.5, 0.8], [0.3, 0.4]])
+    targets = refinement_targets(scores, boxes, torch.tensor([True, True]), share=1.0)
+    assert targets.labels.tolist() == [1, 2, 2]
+    alone = refinement_targets(scores, boxes, torch.tensor([True, False]), share=1.0)
+    assert alone.labels.tolist() == [1, 1, 1]
+
+
+def test_the_share_reaches_every_branch():
+    torch.manual_seed(0)
+    outputs = MilHead(dim=6, classes=3, branches=2, regression=True)(100 * torch.randn(20, 6))
+    boxes, tags = _random_boxes(20, 1), torch.tensor([True, False, True])
+    losses = mil_losses(outputs, boxes, tags, share=0.5)
+    scores = wsddn_scores(outputs.class_logits, outputs.proposal_logits)
+    for logits, loss in zip(outputs.refined, losses.refined, strict=True):
+        targets = refinement_targets(scores, boxes, tags, share=0.5)
+        assert loss == refinement_loss(logits, targets)
+        scores = logits.softmax(1)[:, 1:]
+    assert losses.regression == regression_loss(outputs.offsets, boxes, targets)
 
 
 def test_two_classes_never_share_a_seed_and_the_surer_one_chooses_first():

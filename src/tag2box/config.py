@@ -57,6 +57,8 @@ class Data:
     """The first so many of each picture's; they are stored in order of promise."""
     cache: bool = False
     """Keep the features of a frozen trunk in memory: computed once for each scale and flip."""
+    resident: Literal["auto", "on", "off"] = "auto"
+    """Keep all decoded pictures on the device; auto: on a GPU, where they fit in half of its free memory."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,10 @@ class Optimiser:
 class Warm:
     """The warm start: WSDDN and its refinement branches (METHOD §7)."""
 
+    tag_epochs: int = 0
+    """Before it, times that every picture is shown to learn its tags as a whole, for layers that start at random."""
+    tag_rate: float = 1e-3
+    """Learning rate of that."""
     epochs: int = 16
     """Times that every picture is shown."""
     rate: float = 1e-3
@@ -95,6 +101,10 @@ class Warm:
     """Whether the last branch also moves boxes."""
     refinement: float = 1.0
     """Weight of the branches' losses beside WSDDN's."""
+    first_refinement: float = 1.0
+    """Weight of the first branch's loss beside the other branches'."""
+    seeds: float = 0.0
+    """Of a class's proposals, the share of the best that can teach the next branch (MIST: 0.15); 0: the best one."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +182,7 @@ class Recipe:
 
 
 def load_recipe(name_or_file: str | Path = "paper", overrides: Mapping[str, Any] | None = None) -> Recipe:
-    """A recipe by its name (paper, fast, demo) or from a YAML file, with some fields changed.
+    """A recipe by its name (paper, voc07, fast, demo) or from a YAML file, with some fields changed.
 
     A file names the fields that differ from the defaults above or, with `base: fast`, from another recipe's. Overrides
     are by full name, and may be text as on a command line.
@@ -208,7 +218,10 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-_SHARES = "head.dropout optimiser.momentum rounds.gamma rounds.threshold rounds.nms inference.nms inference.min_score"
+_SHARES = (
+    "head.dropout optimiser.momentum warm.seeds rounds.gamma rounds.threshold rounds.nms inference.nms "
+    "inference.min_score"
+)
 _COUNTS = (
     "data.scales data.max_side data.max_proposals optimiser.images optimiser.accumulate warm.branches rounds.samples "
     "inference.scales inference.max_detections head.size head.width"

@@ -23,6 +23,8 @@ from tag2box.nets.roi_head import RoIHead
 
 MARGIN = 1e-6
 """Image-level scores keep this far from 0 and 1, where the cross-entropy is infinite."""
+APART = 0.2
+"""A further seed of a class overlaps none of its better proposals by this IoU."""
 
 
 class MilOutputs(NamedTuple):
@@ -74,11 +76,13 @@ def wsddn_loss(scores: Tensor, tags: Tensor) -> Tensor:
 
 
 def refinement_targets(
-    scores: Tensor, boxes: Tensor, tags: Tensor, *, foreground: float = 0.5, left_out: float = 0.1
+    scores: Tensor, boxes: Tensor, tags: Tensor, *, foreground: float = 0.5, left_out: float = 0.1, share: float = 0.0
 ) -> Targets:
     """What the scores of one branch teach the next: [B, C], [B, 4], bool[C] → Targets.
 
     The top-scoring proposal of each tagged class is its seed; no two classes share one, the surer class comes first.
+    With a `share` above 0 there are further ones: see `_further_seeds`.
+
     A proposal belongs to the seed it overlaps most: its class from IoU ≥ `foreground`, background below, and under
     `left_out` nothing at all (METHOD §5: an untouched region may hold a missed object).
 
@@ -88,7 +92,12 @@ def refinement_targets(
     if not len(seeds):
         none = torch.zeros(len(boxes), dtype=torch.long, device=boxes.device)
         return Targets(none, scores.new_zeros(len(boxes)), none)
-    overlap, nearest = box_iou(boxes, boxes[seeds]).max(dim=1)  # [B], [B]
+    overlaps = box_iou(boxes, boxes[seeds])  # [B, T]
+    if share:
+        more, candidates, further = _further_seeds(scores.detach(), boxes, labels, seeds, share)  # [T K] each
+        labels, seeds = torch.cat([labels, more]), torch.cat([seeds, candidates])
+        overlaps = torch.cat([overlaps, box_iou(boxes, boxes[candidates]).where(further, -1)], dim=1)  # [B, T + T K]
+    overlap, nearest = overlaps.max(dim=1)  # [B], [B]
     weights = scores.detach()[seeds, labels - 1][nearest] * (overlap >= left_out)
     return Targets(labels[nearest] * (overlap >= foreground), weights, seeds[nearest])
 
@@ -106,6 +115,28 @@ def _seeds(scores: Tensor, tags: Tensor) -> tuple[Tensor, Tensor]:
         seeds.append(free[:, column].argmax(dim=0, keepdim=True))  # [1]
         free.index_fill_(0, seeds[-1], -torch.inf)
     return classes + 1, torch.cat(seeds)
+
+
+def _further_seeds(
+    scores: Tensor, boxes: Tensor, labels: Tensor, seeds: Tensor, share: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Seeds beside the first of each class, where a picture shows several of it, after MIST (Ren et al. 2020).
+
+    Candidates are the top `share` of a class's proposals, K of them and at least one. A seed is one that overlaps no
+    better candidate by `APART` or more, be that one a seed or not, as in MIST's published code: it needs no loop.
+    Beyond MIST, what another tagged class scores higher, or has as its first seed, is left to that class.
+
+    scores [B, C], boxes [B, 4], labels 1…C and first seeds [T] → labels and indices of candidates, whether they are
+    seeds [T K].
+    """
+    own = scores[:, labels - 1]  # [B, T]
+    ranked = own.topk(max(1, int(share * len(boxes))), dim=0).indices.T  # [T, K], the best first
+    overlap = torch.stack([box_iou(one, one) for one in boxes[ranked]])  # [T, K, K]
+    apart = overlap.tril(-1).amax(dim=2) < APART  # [T, K]
+    likeliest = own.argmax(dim=1)[ranked] == torch.arange(len(labels), device=labels.device)[:, None]
+    taken = torch.zeros(len(boxes), dtype=torch.bool, device=boxes.device).index_fill(0, seeds, True)
+    further = apart & likeliest & ~taken[ranked]
+    return labels[:, None].expand_as(ranked).flatten(), ranked.flatten(), further.flatten()
 
 
 def refinement_loss(logits: Tensor, targets: Targets) -> Tensor:
@@ -138,12 +169,17 @@ class MilLosses(NamedTuple):
     regression: Tensor | None
 
 
-def mil_losses(outputs: MilOutputs, boxes: Tensor, tags: Tensor, coding: Weights = PLAIN) -> MilLosses:
-    """All losses of an image with proposals [B, 4] and tags bool[C]: each branch learns from the one before."""
+def mil_losses(
+    outputs: MilOutputs, boxes: Tensor, tags: Tensor, coding: Weights = PLAIN, *, share: float = 0.0
+) -> MilLosses:
+    """All losses of an image with proposals [B, 4] and tags bool[C]: each branch learns from the one before.
+
+    share: of a class's proposals, those that can be seeds (`refinement_targets`).
+    """
     scores = wsddn_scores(outputs.class_logits, outputs.proposal_logits)
     first, refined, regression = wsddn_loss(scores, tags), [], None
     for branch, logits in enumerate(outputs.refined):
-        targets = refinement_targets(scores, boxes, tags)
+        targets = refinement_targets(scores, boxes, tags, share=share)
         refined.append(refinement_loss(logits, targets))
         if outputs.offsets is not None and branch == len(outputs.refined) - 1:
             regression = regression_loss(outputs.offsets, boxes, targets, coding)

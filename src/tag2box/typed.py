@@ -64,6 +64,8 @@ def _value(kind: Any, value: Any, place: str, name: str) -> Any:
         return _section(kind, value, place, f"{name}.")
     choices = get_args(kind)
     if get_origin(kind) is Literal:
+        if isinstance(value, bool) and {"on", "off"} <= set(choices):  # which is how YAML reads a bare on and off
+            value = "on" if value else "off"
         if value not in choices:
             hint = did_you_mean(str(value), choices)
             raise InputError(f"{place}{name}: expected {' or '.join(choices)}, found {_shown(value)}{hint}")

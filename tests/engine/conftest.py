@@ -13,7 +13,7 @@ from torch import nn
 
 from tag2box.config import Backbone, Data, Head, Inference, Optimiser, Recipe, Rounds, Warm
 from tag2box.data.records import Dataset, TaggedImage
-from tag2box.engine.loop import build_warm
+from tag2box.engine.making import build_warm
 from tag2box.engine.views import Album
 from tag2box.mil import MilNet, conditional_from_mil, prediction_from_mil
 from tag2box.proposals.store import ProposalStore, write_store

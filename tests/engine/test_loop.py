@@ -1,6 +1,8 @@
 """The whole loop on a dozen drawn pictures: what it leaves, what it refuses, and that it learns."""
 
+import copy
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +25,8 @@ from tag2box.nets.backbone import Trunk
 from tag2box.nets.roi_head import MlpHead
 
 COLUMNS = {"stage", "map", "corloc", "seconds", "peak_memory_mb"}
-ROUND_COLUMNS = COLUMNS | {"div_pc", "div_cc", "div_pp", "disc", "loss_direct", "loss_labels", "images_per_second"}
+ROUND_COLUMNS = COLUMNS | {"div_pc", "div_cc", "div_pp", "disc", "loss_direct", "loss_labels"}
+ROUND_COLUMNS |= {"images_per_second", "data_wait"}
 
 
 class Notes:
@@ -83,7 +86,57 @@ def test_a_tiny_run_on_drawn_pictures(drawn, make_recipe, tmp_path):
         assert row["disc"] == pytest.approx(row["div_pc"] - (row["div_cc"] + row["div_pp"]) / 2, abs=1e-6)
     assert notes.followed == [["round-1"] * 8, ["round-2"] * 8]
     weights = sorted(file.name for file in (tmp_path / "weights").iterdir())
-    assert weights == ["best.safetensors", "last.safetensors", "state.safetensors"]
+    assert weights == ["best.safetensors", "conditional.safetensors", "last.safetensors", "state.safetensors"]
+
+
+def test_the_tags_come_first(world, make_recipe, tmp_path):
+    """With a frozen trunk and kept features too: the layers after it, and WSDDN's over classes, learn from pixels."""
+    recipe = make_recipe(warm={"tag_epochs": 20, "tag_rate": 1e-3}, optimiser={"name": "adamw"})
+    run = Run(world.dataset, world.store, recipe, tmp_path, evaluate=None, val=None, report=None, device="cpu")
+    before = copy.deepcopy(run.nets.warm.state_dict())
+    phase = run.phases[0]
+    run._begin(phase)
+    run._learn(phase)
+    after = run.nets.warm.state_dict()
+    learnt = {name for name, value in after.items() if not torch.equal(value, before[name])}
+    layers = ("head.fc6", "head.fc7", "mil.classification")
+    assert learnt == {f"{layer}.{kind}" for layer in layers for kind in ("weight", "bias")}
+    run._conclude(phase)
+    (row,) = run.record.rows
+    assert row["stage"] == "tags"
+    assert row["loss_tags"] < 3 * math.log(2)  # of three classes, undecided; the mean over all steps
+
+
+def test_a_run_with_tags_has_a_row_for_them(world, make_recipe, tmp_path):
+    notes = Notes()
+    recipe = make_recipe(warm={"tag_epochs": 1}, rounds={"number": 1})
+    train_run(
+        world.dataset, world.store, recipe, tmp_path, evaluate=lambda *_: {"map": 1.0}, report=notes, device="cpu"
+    )
+    assert notes.stages == ["tags", "wsddn", "refined", "round-1"]
+    assert "map" not in notes.rows[0]
+    assert all("loss_tags" in row for row in notes.rows[:2])
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_resident_pictures_change_nothing(world, make_recipe, tmp_path, cache):
+    recipes = [
+        make_recipe(data={"scales": (48, 64), "resident": resident, "cache": cache}, warm={"tag_epochs": 1})
+        for resident in ("on", "off")
+    ]
+    for number, recipe in enumerate(recipes):
+        val = world.dataset, world.store
+        train_run(world.dataset, world.store, recipe, tmp_path / str(number), val=val, device="cpu")
+    one, other = (read_state(tmp_path / str(number) / "weights" / "state.safetensors")[0] for number in (0, 1))
+    assert one.keys() == other.keys()
+    assert all(torch.equal(value, other[key]) for key, value in one.items())
+
+
+def test_a_finished_run_decodes_nothing(world, make_recipe, tmp_path, monkeypatch):
+    recipe = make_recipe(data={"resident": "on"}, rounds={"number": 0})
+    train_run(world.dataset, world.store, recipe, tmp_path, device="cpu")
+    monkeypatch.setattr("tag2box.engine.views.make_loader", None)
+    train_run(world.dataset, world.store, recipe, tmp_path, resume=True, device="cpu")
 
 
 def test_the_detector_it_leaves_is_the_prediction_net(world, make_recipe, tmp_path):
@@ -114,7 +167,7 @@ def test_without_rounds_the_warm_start_is_the_detector(world, make_recipe, tmp_p
     run = Run(world.dataset, world.store, recipe, tmp_path, evaluate=None, val=None, report=None, device="cpu")
     run.go()
     assert [row["stage"] for row in run.record.rows] == ["wsddn", "refined", "round-0"]
-    expected = prediction_from_mil(run._warm).state_dict()
+    expected = prediction_from_mil(run.nets.warm).state_dict()
     for name in ("last", "best"):
         found = load_detector(tmp_path / "weights" / f"{name}.safetensors", device="cpu").net.state_dict()
         for key, value in found.items():
@@ -274,16 +327,16 @@ def test_resuming_clears_what_was_half_written(world, make_recipe, tmp_path):
     (tmp_path / "weights").mkdir()
     (tmp_path / "weights" / ".state-x1.safetensors").write_bytes(b"half")
     train_run(world.dataset, world.store, make_recipe(), tmp_path, resume=True, device="cpu")
-    assert len(list((tmp_path / "weights").iterdir())) == 3
+    assert not list((tmp_path / "weights").glob(".*"))
 
 
 def test_noise_has_streams_of_its_own(world, make_recipe, tmp_path, monkeypatch):
     """Not the one that chose scales and sides, or noise would go with them; and one for each process."""
     recipe = make_recipe()
     run = Run(world.dataset, world.store, recipe, tmp_path, evaluate=None, val=None, report=None, device="cpu")
-    run._make_nets()
+    run.nets.start_rounds(recipe, run.fabric.device)
     run.phase, phase = 1, run.phases[1]
-    views = run._views()
+    views = run.feed.views(1, phase, 0)
     _, noise, _ = run._inputs(phase, views)
     assert torch.equal(noise, run._inputs(phase, views)[1])
     assert not torch.equal(noise, noise_for(views, 3, generator_for(recipe.seed, 1, 0)))
@@ -448,7 +501,12 @@ def told_of(world, recipe, out):
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="this PyTorch has no distributed package")
 @pytest.mark.parametrize("frozen", ["all", "early"])
 def test_two_processes_end_with_the_same_parameters(world, make_recipe, tmp_path, frozen):
-    recipe = make_recipe(backbone={"frozen": frozen}, head={"dropout": 0.3}, optimiser={"images": 2, "accumulate": 2})
+    recipe = make_recipe(
+        backbone={"frozen": frozen},
+        head={"dropout": 0.3},
+        optimiser={"images": 2, "accumulate": 2},
+        warm={"tag_epochs": 1, "branches": 2},
+    )
     (tmp_path / "child.py").write_text(TWO)
     (tmp_path / "told.json").write_text(json.dumps(told_of(world, recipe, tmp_path)))
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]

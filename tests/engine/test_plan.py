@@ -35,6 +35,13 @@ def test_the_phases_of_a_recipe():
     assert [one.name for one in plan[:3]] == ["warm start", "round 1, conditional net", "round 1, prediction net"]
 
 
+def test_the_tags_are_learnt_first_where_asked_for():
+    recipe = Recipe(optimiser=Optimiser(images=4), warm=Warm(tag_epochs=2, tag_rate=0.3, epochs=1), rounds=Rounds(1))
+    tags, warm, conditional, prediction = phases(recipe, 40)
+    assert (tags.kind, tags.round, tags.steps, tags.rate, tags.name) == ("tags", 0, 20, 0.3, "tags")
+    assert [one.net for one in (tags, warm, conditional, prediction)] == ["warm", "warm", "conditional", "prediction"]
+
+
 @pytest.mark.parametrize(
     ("images", "batch", "epochs", "steps"), [(1, 8, 1, 1), (3, 8, 4, 2), (9, 4, 2, 4), (5, 2, 3, 8)]
 )

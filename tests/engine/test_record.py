@@ -32,6 +32,18 @@ def test_a_row_has_the_means_of_what_was_logged_since_the_last():
     assert [one["stage"] for one in record.rows] == ["one", "two"]
 
 
+def test_the_share_of_the_steps_in_which_they_waited():
+    record = Record()
+    record.log({}, 2, seconds=3.0, waited=1.0)
+    record.log({}, 2, seconds=1.0, waited=0.5)
+    again = Record()
+    again.restore(json.loads(json.dumps(record.state())))
+    for one in (record, again):
+        one.log({}, 2, seconds=1.0, waited=0.0)
+        assert one.add({"stage": "x"}, CPU)["data_wait"] == pytest.approx(0.3)
+        assert "data_wait" not in one.add({"stage": "y"}, CPU)
+
+
 def test_a_stage_without_steps_has_a_row_without_speed():
     row = Record().add({"stage": "refined"}, CPU)
     assert "images_per_second" not in row

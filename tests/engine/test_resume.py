@@ -20,7 +20,7 @@ from pathlib import Path
 import lightning.fabric, torch
 from tag2box.config import recipe_from_values
 from tag2box.data.records import Dataset, TaggedImage
-from tag2box.engine import loop
+from tag2box.engine import loop, stages
 from tag2box.proposals.store import ProposalStore
 
 told = json.loads(Path(sys.argv[1]).read_text())
@@ -46,7 +46,8 @@ class Report:
 
 def die_after(name, calls):
     """SIGKILL from within, when the engine has called that function so many times."""
-    inner, seen = getattr(loop, name), []
+    place = stages if hasattr(stages, name) else loop
+    inner, seen = getattr(place, name), []
 
     def count(*args, **options):
         result = inner(*args, **options)
@@ -55,7 +56,7 @@ def die_after(name, calls):
             os.kill(os.getpid(), signal.SIGKILL)
         return result
 
-    setattr(loop, name, count)
+    setattr(place, name, count)
 
 
 def start(out, resume, death=None):
@@ -130,7 +131,8 @@ def run_twice(world, recipe, folder: Path, deaths=(), kills=0) -> list[int]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def assert_equal(folder: Path) -> None:
+def assert_equal(folder: Path, before: tuple[str, ...] = ()) -> None:
+    """The two runs are the same; `before` are stages before the usual ones."""
     whole, pieces = (folder / name / "weights" for name in ("whole", "pieces"))
     for name in ("last.safetensors", "best.safetensors", "conditional.safetensors"):
         assert (whole / name).read_bytes() == (pieces / name).read_bytes(), name
@@ -138,8 +140,8 @@ def assert_equal(folder: Path) -> None:
     assert tensors.keys() == others.keys()
     assert all(torch.equal(value, others[key]) for key, value in tensors.items())
     stages = [row["stage"] for row in state["record"]["rows"]]
-    assert stages == ["wsddn", "refined", "round-1", "round-2"]
-    timed = {"seconds", "images_per_second", "peak_memory_mb"}
+    assert stages == [*before, "wsddn", "refined", "round-1", "round-2"]
+    timed = {"seconds", "images_per_second", "data_wait", "peak_memory_mb"}
     for row, twin in zip(state["record"]["rows"], other["record"]["rows"], strict=True):
         assert {k: v for k, v in row.items() if k not in timed} == {k: v for k, v in twin.items() if k not in timed}
     assert sorted(file.name for file in pieces.iterdir()) == [
@@ -170,6 +172,18 @@ def test_killed_between_a_stage_s_files(world, make_recipe, tmp_path):
     assert_equal(tmp_path)
 
 
+def test_killed_at_random_points_with_tags_first(world, make_recipe, tmp_path):
+    """Crops are drawn, features are kept but not for them, and several seeds teach a branch."""
+    recipe = make_recipe(
+        head={"dropout": 0.3},
+        optimiser={"name": "adamw", "images": 2},
+        warm={"tag_epochs": 1, "epochs": 2, "branches": 2, "seeds": 0.4, "first_refinement": 2.0},
+    )
+    ends = run_twice(world, recipe, tmp_path, kills=KILLS)
+    assert ends.count(-9) == KILLS
+    assert_equal(tmp_path, before=("tags",))
+
+
 SETUPS = {
     "accumulating SGD": {"optimiser": {"images": 1, "accumulate": 2}, "head": {"dropout": 0.3}},
     "learning trunk, SGD": {"backbone": {"frozen": "early"}, "head": {"dropout": 0.5}, "data": {"scales": (48, 64)}},
@@ -179,6 +193,12 @@ SETUPS = {
         "optimiser": {"name": "adamw", "images": 1, "accumulate": 4},
     },
     "max pooling, maps kept": {"head": {"pooling": "max", "dropout": 0.3}},
+    "tags first, learning trunk, resident": {
+        "backbone": {"frozen": "early"},
+        "head": {"dropout": 0.5},
+        "data": {"scales": (48, 64), "resident": "on"},
+        "warm": {"tag_epochs": 1, "branches": 2},
+    },
     "half precision": {"precision": "bf16-mixed", "head": {"dropout": 0.3}, "data": {"scales": (48, 64)}},
 }
 
@@ -187,9 +207,10 @@ SETUPS = {
 @pytest.mark.parametrize("setup", SETUPS)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_killed_at_random_points_in_every_setup(world, make_recipe, tmp_path, setup, seed):
-    ends = run_twice(world, make_recipe(seed=seed, **SETUPS[setup]), tmp_path, kills=KILLS)
+    recipe = make_recipe(seed=seed, **SETUPS[setup])
+    ends = run_twice(world, recipe, tmp_path, kills=KILLS)
     assert ends.count(-9) == KILLS
-    assert_equal(tmp_path)
+    assert_equal(tmp_path, before=("tags",) if recipe.warm.tag_epochs else ())
 
 
 def test_what_a_kill_left_half_written_is_swept_away(world, make_recipe, tmp_path):

@@ -25,6 +25,7 @@ from tag2box.engine.steps import (
     pseudo_truths,
     with_promise,
 )
+from tag2box.engine.tags import TagStep, regions
 from tag2box.mil import mil_losses
 from tag2box.nets.prediction import Outputs
 
@@ -63,6 +64,49 @@ def test_the_warm_step_is_the_mean_of_the_pictures_losses(nets):
         tags += losses.wsddn.item()
     assert loss.item() == pytest.approx(total / 3, rel=1e-5)
     assert logs["loss_tags"].item() == pytest.approx(tags / 3, rel=1e-5)
+
+
+@pytest.mark.parametrize(("first", "share"), [(3.0, 0.0), (0.0, 0.0), (1.0, 0.4), (2.0, 0.4)])
+def test_the_first_branch_may_weigh_more_and_seeds_be_several(nets, first, share):
+    (view,) = views_of(nets, 1)
+    loss, _ = WarmStep(nets.warm, Warm(first_refinement=first, seeds=share))([view])
+    (outputs,) = warm_outputs(nets.warm, [view])
+    losses = mil_losses(outputs, view.boxes, view.tags, FAST_RCNN, share=share)
+    one, two = (branch.item() for branch in losses.refined)
+    expected = losses.wsddn.item() + first * one + two + losses.regression.item()
+    assert loss.item() == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("images", [2, 4, 8])
+@torch.no_grad()
+def test_a_batch_of_pixels_has_the_mean_loss_of_its_pictures(make_world, make_recipe, make_nets, tmp_path, images):
+    """Of one size, to rounding. Others are padded, which is felt near the border: see test_views."""
+    world = make_world(tmp_path, images=images, sizes=((96, 80),), proposals=(12, 7, 9))
+    own = make_nets(world, make_recipe(backbone={"frozen": "early"}))
+    views = [own.album.view(index, 80, index % 2 == 0) for index in range(images)]
+    assert all(view.pixels is not None for view in views)
+    noise, predictions = conditional_inputs(own, views)
+    truths = truths_for(own, views)
+    warm = WarmStep(own.warm, Warm(seeds=0.3))
+    conditional, prediction = ConditionalStep(own.conditional, ROUNDS), PredictionStep(own.prediction, ROUNDS)
+    boxes = [regions(view.size, generator_for(number)) for number, view in enumerate(views)]
+    alone = [
+        (
+            warm([view])[0],
+            conditional([view], noise[:, i : i + 1], predictions[i : i + 1])[0],
+            prediction([view], truths[i : i + 1])[0],
+            TagStep(own.warm)([view], boxes[i : i + 1])[0],
+        )
+        for i, view in enumerate(views)
+    ]
+    together = (
+        warm(views)[0],
+        conditional(views, noise, predictions)[0],
+        prediction(views, truths)[0],
+        TagStep(own.warm)(views, boxes)[0],
+    )
+    for whole, parts in zip(together, zip(*alone, strict=True), strict=True):
+        assert whole.item() == pytest.approx(sum(part.item() for part in parts) / images, rel=1e-3, abs=1e-4)
 
 
 def test_the_conditional_step_teaches_its_own_net_only(nets):

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Mapping
+from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,13 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from tag2box.config import Recipe
+from tag2box.data.records import Dataset
 from tag2box.errors import InputError
 from tag2box.files import atomic_path
+
+LITTER = (".*.safetensors", ".tmp*")
+"""What a kill leaves half-written among the weights: our own temporary files, and those of safetensors."""
 
 
 def save_state(
@@ -62,3 +69,20 @@ def _optimiser_tensors(optimiser: Optimizer) -> dict[str, Tensor]:
         for name, value in values.items()
         if value is not None
     }
+
+
+def sweep(weights: Path) -> None:
+    """Remove what a kill has left half-written."""
+    for litter in chain.from_iterable(weights.glob(pattern) for pattern in LITTER):
+        litter.unlink(missing_ok=True)
+
+
+def fingerprint(dataset: Dataset) -> str:
+    """Of what a run learns from: the classes, and the pictures with their tags, in order."""
+    content = repr((dataset.classes, [(one.id, one.size, one.tags) for one in dataset]))
+    return blake2b(content.encode(), digest_size=8).hexdigest()
+
+
+def plain(recipe: Recipe) -> Any:
+    """The recipe as it comes back from JSON."""
+    return json.loads(json.dumps(recipe.as_dict()))

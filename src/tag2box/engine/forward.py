@@ -42,8 +42,10 @@ def noise_for(views: Sequence[View], samples: int, generator: torch.Generator) -
     """K fields of noise U[0, 1] at the resolution of the maps [K, N, 1, h, w]; K = 0: one field of zeros (PW_c)."""
     height, width = max(view.grid[0] for view in views), max(view.grid[1] for view in views)
     shape = (max(samples, 1), len(views), 1, height, width)
-    noise = torch.rand(shape, generator=generator) if samples else torch.zeros(shape)
-    return noise.to(views[0].boxes.device, non_blocking=True)
+    device = views[0].boxes.device
+    pinned = device.type == "cuda"  # or the copy of so much would wait for what is queued there
+    noise = torch.rand(shape, generator=generator, pin_memory=pinned) if samples else torch.zeros(shape)
+    return noise.to(device, non_blocking=True)
 
 
 def _plain(net: MilNet | PredictionNet, views: Sequence[View]) -> Any:

@@ -13,7 +13,7 @@ import torch
 
 from tag2box.config import Optimiser, Recipe
 
-Kind = Literal["warm", "conditional", "prediction"]
+Kind = Literal["tags", "warm", "conditional", "prediction"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,21 +22,27 @@ class Phase:
 
     kind: Kind
     round: int
-    """From 1; 0 for the warm start."""
+    """From 1; 0 for the warm start and what comes before it."""
     steps: int
     rate: float
 
     @property
     def name(self) -> str:
         """As progress shows it."""
-        return "warm start" if self.kind == "warm" else f"round {self.round}, {self.kind} net"
+        return {"tags": "tags", "warm": "warm start"}.get(self.kind, f"round {self.round}, {self.kind} net")
+
+    @property
+    def net(self) -> str:
+        """Which net learns: the tags teach layers of the warm start's."""
+        return "warm" if self.kind == "tags" else self.kind
 
 
 def phases(recipe: Recipe, images: int) -> list[Phase]:
-    """The warm start, then each round's two halves (METHOD §8)."""
+    """The tags where asked for, the warm start, then each round's two halves (METHOD §8)."""
     per_epoch = images / recipe.optimiser.images
     rounds, warm = recipe.rounds, recipe.warm
-    plan = [Phase("warm", 0, _steps(warm.epochs, per_epoch), warm.rate)]
+    plan = [Phase("tags", 0, _steps(warm.tag_epochs, per_epoch), warm.tag_rate)] if warm.tag_epochs else []
+    plan.append(Phase("warm", 0, _steps(warm.epochs, per_epoch), warm.rate))
     for number in range(1, rounds.number + 1):
         plan.append(Phase("conditional", number, _steps(rounds.conditional_epochs, per_epoch), rounds.conditional_rate))
         plan.append(Phase("prediction", number, _steps(rounds.prediction_epochs, per_epoch), rounds.prediction_rate))

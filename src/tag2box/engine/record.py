@@ -52,24 +52,31 @@ class Record:
     _sums: dict[str, Tensor] = field(default_factory=dict)
     _steps: dict[str, int] = field(default_factory=dict)
     _images: int = 0
+    _stepping: float = 0.0
+    _waiting: float = 0.0
     _seconds: float = 0.0
     _began: float = field(default_factory=time.monotonic)
 
-    def log(self, logs: Mapping[str, Tensor], images: int) -> None:
-        """Count a step. Sums stay on the device, where adding does not wait."""
+    def log(self, logs: Mapping[str, Tensor], images: int, seconds: float = 0.0, waited: float = 0.0) -> None:
+        """Count a step and its seconds, `waited` of them for data. Sums stay on the device, where adding waits not."""
         for name, value in logs.items():
             self._sums[name] = self._sums[name] + value if name in self._sums else value
             self._steps[name] = self._steps.get(name, 0) + 1
         self._images += images
+        self._stepping += seconds
+        self._waiting += waited
 
     def add(self, row: Row, device: torch.device) -> Row:
         """Complete a stage's row with what was logged since the last, and its seconds; two stages may share a phase."""
         seconds = self._seconds + time.monotonic() - self._began
         means = {name: float(total) / self._steps[name] for name, total in self._sums.items()}
         speed = {"images_per_second": self._images / seconds} if self._images else {}
+        if self._stepping:
+            speed["data_wait"] = self._waiting / self._stepping
         row = {**row, "seconds": seconds, **means, **speed, "peak_memory_mb": peak_memory_mb(device)}
         self.rows = [other for other in self.rows if other["stage"] != row["stage"]] + [row]
         self._sums, self._steps, self._images, self._seconds = {}, {}, 0, 0.0
+        self._stepping = self._waiting = 0.0
         self._began = time.monotonic()
         return row
 
@@ -91,6 +98,8 @@ class Record:
             "sums": sums,
             "steps": self._steps,
             "images": self._images,
+            "stepping": self._stepping,
+            "waiting": self._waiting,
             "seconds": seconds,
         }
 
@@ -99,6 +108,7 @@ class Record:
         self.rows, self.best = state["rows"], state["best"]
         self._sums = {name: torch.tensor(value) for name, value in state["sums"].items()}
         self._steps, self._images, self._seconds = state["steps"], state["images"], state["seconds"]
+        self._stepping, self._waiting = state["stepping"], state["waiting"]
         self._began = time.monotonic()
 
 

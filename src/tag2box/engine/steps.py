@@ -39,9 +39,10 @@ class WarmStep(nn.Module):
         """The mean loss of the views."""
         images, refined, regression = [], [], []
         for view, outputs in zip(views, warm_outputs(self.net, views), strict=True):
-            losses = mil_losses(outputs, view.boxes, view.tags, FAST_RCNN)
+            losses = mil_losses(outputs, view.boxes, view.tags, FAST_RCNN, share=self.settings.seeds)
             images.append(losses.wsddn)
-            refined += [torch.stack(losses.refined).sum()] if losses.refined else []
+            weighed = [self.settings.first_refinement * one for one in losses.refined[:1]] + [*losses.refined[1:]]
+            refined += [torch.stack(weighed).sum()] if weighed else []
             regression += [losses.regression] if losses.regression is not None else []
         parts = {"loss_tags": images, "loss_refined": refined, "loss_boxes": regression}
         logs = {name: torch.stack(values).mean() for name, values in parts.items() if values}

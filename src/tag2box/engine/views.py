@@ -4,15 +4,16 @@ Where the trunk is frozen its features can be kept, computed once for each scale
 where the pooling is linear, else the whole map.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from tag2box.config import Data
-from tag2box.data.images import read_image
 from tag2box.data.records import Dataset
+from tag2box.engine.loader import FromFiles, Loader, make_loader
+from tag2box.engine.plan import Showing
 from tag2box.inference import flip_boxes, resized
 from tag2box.nets.backbone import Trunk
 from tag2box.nets.roi_head import RoIHead
@@ -44,7 +45,8 @@ def show(
 ) -> View:
     """A picture uint8 [3, H, W] with proposals [B, 4] and tags [C] at a scale, its short side's length in pixels."""
     pixels, x, y = resized(picture, scale, max_side)
-    boxes = proposals * torch.tensor([x, y, x, y], device=proposals.device)
+    grown = torch.tensor([x, y, x, y])  # made on the device it would wait for all that is queued there
+    boxes = proposals * grown.to(proposals.device, non_blocking=True)
     if mirrored:
         pixels, boxes = pixels.flip(2), flip_boxes(boxes, pixels.shape[2])
     grid = (-(-pixels.shape[1] // stride), -(-pixels.shape[2] // stride))
@@ -61,13 +63,27 @@ class Album:
         self.tags = torch.from_numpy(dataset.tag_matrix())  # [N, C]
         self._trunk, self._head = trunk, head
         self._kept: dict[tuple[int, int, bool], View] | None = {} if data.cache and trunk.frozen else None
+        self._loader: Loader = FromFiles(dataset, store, data, device)
 
     def __len__(self) -> int:
         return len(self.dataset)
 
-    def view(self, index: int, scale: int, mirrored: bool = False) -> View:
-        """The picture with that number, its short side `scale` pixels long."""
-        if self._kept is None:
+    def settle(self) -> None:
+        """Bring the pictures to the device once and for all, where `data.resident` says so; takes its time."""
+        self._loader = make_loader(self.dataset, self.store, self.data, self.device)
+
+    def expect(self, showings: Iterable[Showing]) -> None:
+        """Be told what comes next, so that nobody waits for it."""
+        kept = self._kept or {}
+        self._loader.expect(one.index for one in showings if (one.index, one.scale, one.mirrored) not in kept)
+
+    def forget(self) -> None:
+        """What was expected and did not come will not come."""
+        self._loader.forget()
+
+    def view(self, index: int, scale: int, mirrored: bool = False, *, fresh: bool = False) -> View:
+        """The picture with that number, its short side `scale` pixels long; `fresh`: pixels, whatever is kept."""
+        if self._kept is None or fresh:
             return self._show(index, scale, mirrored)
         key = (index, scale, mirrored)
         if key not in self._kept:
@@ -76,13 +92,11 @@ class Album:
 
     def proposals(self, index: int) -> Tensor:
         """Proposals in the picture's own pixels [B, 4]."""
-        boxes = self.store[self.dataset[index].id][: self.data.max_proposals]
-        return torch.from_numpy(boxes.astype("float32")).to(self.device)
+        return self._loader.proposals(index)
 
     def _show(self, index: int, scale: int, mirrored: bool) -> View:
-        picture = torch.from_numpy(read_image(self.dataset[index].path)).permute(2, 0, 1)  # [3, H, W]
         return show(
-            picture.to(self.device),
+            self._loader.picture(index),
             self.proposals(index),
             self.tags[index],
             scale=scale,

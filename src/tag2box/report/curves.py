@@ -16,7 +16,7 @@ INK, FAINT, SHADE = "#2b2f38", "#e4e6ea", "#f5f4f0"
 OTHERS = ("#3c8d5a", "#7a5c00", GREY, "#8a5fb0", "#b0413e", "#1c8f9c", "#c9579a", "#4b4fa3", "#8fae1b", "#5d3a1a")
 COLOURS = {"map": BLUE, "corloc": ORANGE, "div_pc": "#8a5fb0", "div_cc": ORANGE, "div_pp": BLUE, "disc": "#b0413e"}
 """Blue is the prediction net's, orange the conditional net's."""
-WARM = ("wsddn", "refined")
+WARM = ("tags", "wsddn", "refined")
 LEFT = -0.6  # where the axis begins, in stages
 LAYOUTS = {1: "a", 2: "ab", 3: "aa;bc", 4: "ab;cd"}
 """The first panel is the one that people look for: where three would leave a gap, it is the wide one."""
@@ -38,7 +38,7 @@ def plot_results(rows: Sequence[Row], path: Path) -> None:
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    panels = _panels(rows)
+    panels = panels_of(rows)
     layout = LAYOUTS[max(1, len(panels))]
     size = (10.5 if len(panels) > 1 else 6.4), (3.4 * len(layout.split(";")) if panels else 0.6)
     figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.12))
@@ -50,7 +50,7 @@ def plot_results(rows: Sequence[Row], path: Path) -> None:
     save(figure, path)
 
 
-def _panels(rows: Sequence[Row]) -> list[Panel]:
+def panels_of(rows: Sequence[Row]) -> list[Panel]:
     """Those that have something to show; a stage that knows none of a panel's columns is not on it."""
     losses = sorted({name for row in rows for name in row if "loss" in name.split("_")})
     wanted = (
@@ -70,7 +70,7 @@ def _draw(axes: "Axes", panel: Panel) -> None:
         values = [number(row, column) for row in panel.rows]
         x, y = zip(*((x, y) for x, y in enumerate(values) if math.isfinite(y)), strict=True)  # gaps are bridged
         axes.plot(x, y, "o-", color=colour, linewidth=2, markersize=6.5, markeredgecolor="white", clip_on=False)
-        ends.append((float(y[-1]), f"{_name(column)}  {_short(column, y[-1])}", colour))
+        ends.append((float(y[-1]), f"{line_name(column)}  {short_value(column, y[-1])}", colour))
     stages = [str(row["stage"]) for row in panel.rows]
     axes.set_xlim(LEFT, len(stages) - 0.55)
     _set_scale(axes, panel)
@@ -81,15 +81,25 @@ def _draw(axes: "Axes", panel: Panel) -> None:
 
 
 def _set_scale(axes: "Axes", panel: Panel) -> None:
-    """Zero is on the axis, so that a small change looks small, unless something is below it or far above."""
+    low, high, logarithmic = limits(panel)
+    if logarithmic:
+        axes.set_yscale("log")
+    elif low >= 0:
+        axes.set_ylim(low, high)
+
+
+def limits(panel: Panel) -> tuple[float, float, bool]:
+    """Both ends of the axis, and whether it is logarithmic: as losses are that differ thirtyfold.
+
+    Otherwise zero is on it, so that a small change looks small, unless something is below it.
+    """
     values = [value for row in panel.rows for c in panel.columns if math.isfinite(value := number(row, c))]
     low, high = min(values), max(values)
     if panel.scale == "per cent":
-        axes.set_ylim(0, min(100.0, max(10.0, high * 1.15)))
-    elif panel.title == "Losses" and high > 30 * low > 0:
-        axes.set_yscale("log")
-    elif low >= 0:
-        axes.set_ylim(0, high * 1.15 or 1.0)
+        return 0.0, min(100.0, max(10.0, high * 1.15)), False
+    if panel.title == "Losses" and high > 30 * low > 0:
+        return low, high, True
+    return (0.0, high * 1.15 or 1.0, False) if low >= 0 else (low, high, False)
 
 
 def _name_lines(axes: "Axes", ends: Sequence[tuple[float, str, str]]) -> None:
@@ -136,8 +146,8 @@ def _shade_warm_start(axes: "Axes", stages: Sequence[str]) -> None:
 
 def _name_stages(axes: "Axes", stages: Sequence[str]) -> None:
     """Words for the warm start, stepped so that they do not run into each other, and bare numbers for the rounds."""
-    numbers = {i: stage.removeprefix("round-") for i, stage in enumerate(stages) if stage.startswith("round-")}
-    words = [numbers.get(i) or stage_name(stage).removesuffix(" (OICR)") for i, stage in enumerate(stages)]
+    numbers = [i for i, stage in enumerate(stages) if stage.startswith("round-")]
+    words = [short_stage(stage) for stage in stages]
     stepped = ["\n" * (i % 2 and i not in numbers) + word for i, word in enumerate(words)]
     axes.set_xticks(range(len(stages)), stepped if len(stages) > 4 else words)
     if numbers:
@@ -146,6 +156,15 @@ def _name_stages(axes: "Axes", stages: Sequence[str]) -> None:
             "round", below[0], (0, -17), xycoords=below[1:], textcoords="offset points", ha="center", va="top",
             fontsize=9.5, color=INK,
         )  # fmt: skip
+
+
+def short_stage(stage: str) -> str:
+    """A stage as it is called below an axis.
+
+    >>> [short_stage(stage) for stage in ("wsddn", "refined", "round-2")]
+    ['WSDDN', 'refined', '2']
+    """
+    return stage.removeprefix("round-") if stage.startswith("round-") else stage_name(stage).removesuffix(" (OICR)")
 
 
 def line_colours(columns: Sequence[str]) -> list[str]:
@@ -159,11 +178,13 @@ def line_colours(columns: Sequence[str]) -> list[str]:
     return chosen
 
 
-def _name(column: str) -> str:
+def line_name(column: str) -> str:
+    """A column as its line is called."""
     return HEADINGS.get(column) or column.replace("_", " ").removesuffix(" loss").removeprefix("loss ")
 
 
-def _short(column: str, value: float) -> str:
+def short_value(column: str, value: float) -> str:
+    """A value beside its line's name."""
     if column in ("map", "corloc"):
         return f"{value:.1f}"
     return f"{value:.3f}" if 0.01 <= abs(value) < 100 else f"{value:.3g}"

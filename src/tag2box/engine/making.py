@@ -1,0 +1,93 @@
+"""What a run is made of, as its recipe says: the device and its precision, nets, optimisers, steps."""
+
+import os
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from tag2box.config import Optimiser, Recipe
+from tag2box.detector_file import build_parts
+from tag2box.engine.plan import Phase, seed_for
+from tag2box.engine.steps import ConditionalStep, PredictionStep, WarmStep
+from tag2box.engine.tags import TagStep
+from tag2box.mil import MilNet, conditional_from_mil, prediction_from_mil
+from tag2box.nets.conditional import ConditionalNet
+from tag2box.nets.prediction import PredictionNet
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
+
+
+def make_fabric(device: str, precision: str) -> "Fabric":
+    """One process, or those that torchrun has started."""
+    from lightning.fabric import Fabric
+
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    nodes = int(os.environ.get("WORLD_SIZE", "1")) // local
+    strategy = "ddp" if local * nodes > 1 else "auto"
+    fabric = Fabric(
+        accelerator=device,
+        devices=local,
+        num_nodes=nodes,
+        strategy=strategy,
+        precision=precision,  # type: ignore[arg-type]
+    )
+    fabric.launch()
+    return fabric
+
+
+def build_warm(recipe: Recipe, classes: int) -> MilNet:
+    """The warm start's net as the recipe says."""
+    trunk, head = build_parts(recipe)
+    warm = recipe.warm
+    return MilNet(trunk=trunk, head=head, classes=classes, branches=warm.branches, regression=warm.regression)
+
+
+class Nets(dict[str, nn.Module]):
+    """A run's nets by name: "warm" first, "prediction" and "conditional" from the first round on."""
+
+    @property
+    def warm(self) -> MilNet:
+        """The warm start's."""
+        net = self["warm"]
+        assert isinstance(net, MilNet)
+        return net
+
+    @property
+    def prediction(self) -> PredictionNet:
+        """The detector."""
+        net = self["prediction"]
+        assert isinstance(net, PredictionNet)
+        return net
+
+    @property
+    def conditional(self) -> ConditionalNet:
+        """Its teacher."""
+        net = self["conditional"]
+        assert isinstance(net, ConditionalNet)
+        return net
+
+    def start_rounds(self, recipe: Recipe, device: torch.device) -> None:
+        """Both nets start as the warm start's last branch (METHOD §7)."""
+        torch.manual_seed(seed_for(recipe.seed, -2))
+        self["prediction"] = prediction_from_mil(self.warm).to(device)
+        self["conditional"] = conditional_from_mil(self.warm, noise_spread=recipe.rounds.noise_spread).to(device)
+
+
+def make_step(phase: Phase, net: nn.Module, recipe: Recipe) -> nn.Module:
+    """A step of the net that learns in this phase, over those of its layers that do."""
+    if isinstance(net, MilNet):
+        return TagStep(net) if phase.kind == "tags" else WarmStep(net, recipe.warm)
+    if isinstance(net, ConditionalNet):
+        return ConditionalStep(net, recipe.rounds)
+    assert isinstance(net, PredictionNet)
+    return PredictionStep(net, recipe.rounds)
+
+
+def make_optimiser(module: nn.Module, phase: Phase, settings: Optimiser) -> torch.optim.Optimizer:
+    """A fresh one over what learns."""
+    learnt = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    if settings.name == "sgd":
+        return torch.optim.SGD(learnt, phase.rate, settings.momentum, weight_decay=settings.weight_decay)
+    return torch.optim.AdamW(learnt, phase.rate, weight_decay=settings.weight_decay)
