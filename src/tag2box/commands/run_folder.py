@@ -2,27 +2,36 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tag2box.commands.parts import Part
 from tag2box.config import Recipe, load_recipe
 from tag2box.data import Dataset, folder_of
 from tag2box.data.ground_truth import GroundTruth
 from tag2box.detections import Detections
 from tag2box.errors import InputError, name_some
 from tag2box.evaluation.plots import plot_pr_curves
+from tag2box.evaluation.recall import Reach, RecallReport, proposal_recall
 from tag2box.evaluation.scores import evaluate
 from tag2box.evaluation.voc_ap import precision_recall
 from tag2box.files import make_folder, require_writable
 from tag2box.report.curves import plot_results
+from tag2box.report.example_pictures import keep_pictures
+from tag2box.report.findings import PICTURES, Findings, read_findings, write_findings
 from tag2box.report.results import write_results
 from tag2box.report.sample_pictures import draw_all_samples
 from tag2box.report.samples import SampleView, append_samples, read_samples
+from tag2box.report.sum_up import reached, sum_up
 
 if TYPE_CHECKING:
     from tag2box.engine.record import Followed
 
 SETTINGS = "args.yaml"
+MOST_MEASURED = 10_000
+"""Pictures from whose proposals their recall is taken."""
 
 
 def choose_folder(data: Path, out: Path | None, resume: bool) -> Path:
@@ -77,25 +86,79 @@ def _differences(own: Mapping[str, Any], asked: Mapping[str, Any], prefix: str =
 
 
 class Judge:
-    """Scores a stage's detections against boxes, which training itself never sees. NaN where there are none."""
+    """Scores a stage's detections against boxes, which training itself never sees. NaN where there are none.
+
+    Of the round that is kept as the best it leaves evaluation.json and PR_curve.png for the report.
+    """
 
     def __init__(self, run: Path, own: GroundTruth | None, other: GroundTruth | None) -> None:
         self.run, self.own, self.other = run, own, other
-        self._best = -math.inf
+        kept = read_findings(run)  # of a run that is resumed
+        self._best = -math.inf if kept is None else _measure(kept)
 
     def __call__(self, stage: str, own: Detections, other: Detections | None) -> dict[str, float]:
         """CorLoc on the pictures learnt from and mAP (VOC 2007) on the others, in per cent."""
-        scores = {"map": _mean(self.other, other, "voc07"), "corloc": _mean(self.own, own, "corloc")}
-        if self.other is not None and other is not None and stage.startswith("round") and scores["map"] >= self._best:
-            self._best = scores["map"]
-            plot_pr_curves(self.other.classes, precision_recall(self.other, other), self.run / "PR_curve.png")
-        return scores
+        if not stage.startswith("round"):
+            return {"map": _mean(self.other, other, "voc07"), "corloc": _mean(self.own, own, "corloc")}
+        findings = sum_up(stage, self.own, own, self.other, other)
+        if _measure(findings) >= self._best:
+            self._best = _measure(findings)
+            write_findings(self.run, findings)
+            if self.other is not None and other is not None:
+                plot_pr_curves(self.other.classes, precision_recall(self.other, other), self.run / "PR_curve.png")
+        scores = {"map": findings.map, "corloc": findings.corloc}
+        return {name: math.nan if score is None else score for name, score in scores.items()}
+
+
+def _measure(findings: Findings) -> float:
+    """By which a round is the best so far: mAP, else CorLoc; with neither, the last one always is."""
+    known = [score for score in (findings.map, findings.corloc) if score is not None]
+    return known[0] if known else -math.inf
 
 
 def _mean(truth: GroundTruth | None, found: Detections | None, metric: str) -> float:
     if truth is None or found is None:
         return math.nan
     return float(evaluate(truth, found, [metric])[metric]["mean"])
+
+
+def complete_findings(run: Path, own: Part, other: Part | None) -> None:
+    """Add to evaluation.json what does not change from round to round, and copy the pictures that it speaks of."""
+    findings = read_findings(run)
+    if findings is None:
+        return
+    shown = other if findings.shown == "held-out" and other is not None else own
+    images = {image.id: image for image in shown.dataset}
+    most = load_recipe(run / SETTINGS).data.max_proposals
+    parts = [("training", own), *([("held-out", other)] if other is not None else [])]
+    reports = {name: report for name, part in parts if (report := _reached(part, most)) is not None}
+    reach = reports[max(reports, key=lambda name: name == findings.shown)].per_class if reports else {}
+    tagged = dict(zip(own.dataset.classes, own.dataset.tag_matrix().sum(axis=0).tolist(), strict=True))
+    classes = [
+        replace(one, pictures=tagged.get(one.name), reached=_per_cent(reach.get(one.name))) for one in findings.classes
+    ]
+    write_findings(
+        run,
+        replace(
+            findings,
+            classes=tuple(classes),
+            examples=keep_pictures(run / PICTURES, findings.examples, images),
+            proposals=tuple(reached(name, report) for name, report in reports.items()),
+            finished=date.today().isoformat(),
+        ),
+    )
+
+
+def _reached(part: Part, most: int) -> RecallReport | None:
+    """What the proposals that a detector is shown reach, on pictures from all over the part where there are many."""
+    if not part.truth:
+        return None
+    step = -(-len(part.truth.ids) // MOST_MEASURED)
+    return proposal_recall(part.truth.subset(part.truth.ids[::step]), lambda id: part.store[id][:most])
+
+
+def _per_cent(reach: Reach | None) -> float | None:
+    return None if reach is None or math.isnan(reach.recall_50) else 100 * reach.recall_50
 
 
 class RunReport:

@@ -10,12 +10,20 @@ from typing import Any
 from rich.console import Console
 
 from tag2box.commands.parts import Part, Source, held_out, require_same_classes
-from tag2box.commands.run_folder import SETTINGS, Judge, RunReport, choose_folder, choose_recipe, require_place
+from tag2box.commands.run_folder import (
+    SETTINGS,
+    Judge,
+    RunReport,
+    choose_folder,
+    choose_recipe,
+    complete_findings,
+    require_place,
+)
 from tag2box.config import Recipe, write_recipe
 from tag2box.data import Dataset
 from tag2box.errors import InputError, name_some
 from tag2box.files import make_folder
-from tag2box.report.page import About, write_report
+from tag2box.report.page import write_report
 from tag2box.report.results import results_table
 
 
@@ -69,7 +77,7 @@ def train(
         report = RunReport(run, own.dataset)
         _learn(own, other, settings, report, resume=resume, device=device)
         if first:
-            _conclude(own, other, report, data, command, console)
+            _conclude(own, other, report, console)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"stopped; go on with: {command} --resume") from None
     return run
@@ -149,16 +157,10 @@ def _learn(own: Part, other: Part | None, recipe: Recipe, report: RunReport, *, 
     )
 
 
-def _conclude(own: Part, other: Part | None, report: RunReport, data: Path, command: str, console: Console) -> None:
+def _conclude(own: Part, other: Part | None, report: RunReport, console: Console) -> None:
     """Print the table, write the page, and say where things are."""
-    about = About(
-        data=str(data),
-        images=len(own.dataset),
-        test_images=None if other is None else len(other.dataset),
-        classes=own.dataset.classes,
-        command=command,
-    )
-    page = write_report(report.run, about=about)
+    complete_findings(report.run, own, other)
+    page = write_report(report.run)
     if report.rows:
         console.print(results_table(report.rows))
     console.print(f"the detector: {report.run / 'weights' / 'best.safetensors'}\nthe report: {page}", soft_wrap=True)

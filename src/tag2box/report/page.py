@@ -1,80 +1,48 @@
 """report.html: a run on one page, in one file, from what its folder holds. What is missing is left out."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
-
-import yaml  # type: ignore[import-untyped]
 
 import tag2box
 from tag2box.errors import InputError
 from tag2box.files import write_atomically
 from tag2box.report import page_parts as html
-from tag2box.report.results import (
-    COLUMNS,
-    HEADINGS,
-    Row,
-    best_row,
-    format_value,
-    number,
-    present,
-    read_results,
-    stage_name,
-)
+from tag2box.report.findings import read_findings
+from tag2box.report.page_about import About, about_run, about_section
+from tag2box.report.page_classes import classes_section, confusion_section
+from tag2box.report.page_examples import examples_section
+from tag2box.report.page_proposals import proposals_section
+from tag2box.report.page_results import MEASURES, results_section
+from tag2box.report.results import Row, best_row, format_value, number, present, read_results, stage_name
 
-MOST_CLASSES = 60
 PICTURES = (".png", ".jpg", ".jpeg", ".webp")
-SETTINGS = (
-    ("Recipe", "recipe"),
-    ("Trunk", "backbone.name"),
-    ("Rounds", "rounds.number"),
-    ("Samples K", "rounds.samples"),
-    ("Seed", "seed"),
-    ("Precision", "precision"),
-)
-"""Those of args.yaml that everyone asks for; the rest is shown folded."""
-MEASURES = {"map": "mAP", "corloc": "CorLoc on the training pictures"}
 
 
-@dataclass(frozen=True, slots=True)
-class About:
-    """What the files of a run do not say of it."""
-
-    data: str = ""
-    """The data set: a name or a path."""
-    images: int | None = None
-    """Pictures learnt from."""
-    test_images: int | None = None
-    classes: Sequence[str] = ()
-    device: str = ""
-    seconds: float = math.nan
-    """Of the whole run; when not given, those of its stages together."""
-    command: str = ""
-    """What to type to get the same again."""
-    more: Mapping[str, str] = field(default_factory=dict)
-    """Other facts, by name."""
-
-
-def write_report(run: Path, *, about: About | None = None, title: str = "", most_samples: int = 24) -> Path:
-    """Write `run`/report.html from args.yaml, results.csv, the pictures and samples/ in it; its path."""
-    about = about or About()
-    rows, settings = _results(run), _text(run / "args.yaml")
+def write_report(
+    run: Path, *, about: About | None = None, title: str = "", out: Path | None = None, most_samples: int = 24
+) -> Path:
+    """Write `run`/report.html, or `out`, from what is in the folder; its path. `about` stands in for what it tells."""
+    rows, settings, findings = _results(run), _text(run / "args.yaml"), read_findings(run)
+    about = about_run(settings, findings) if about is None else about
     title = title or run.resolve().name
+    curves = html.figure(run / "PR_curve.png", "plot", "Precision–recall curve of each class")
     body = (
         _header(title, rows, about),
-        html.section("What was trained on what", html.facts(_facts(about, settings), _some(about.classes))),
-        _results_section(run, rows),
+        about_section(about, settings),
+        results_section(rows),
+        examples_section(run, findings),
+        classes_section(findings, curves),
+        confusion_section(findings),
+        proposals_section(findings),
         _samples_section(run / "samples", most_samples),
-        _curves_section(run / "PR_curve.png"),
         _command_section(about.command, settings),
         html.footer(f"Written by tag2box {tag2box.__version__}"),
     )
     style = files("tag2box.report").joinpath("page.css").read_text("utf-8")
-    report = run / "report.html"
+    report = run / "report.html" if out is None else out
     write_atomically(report, html.page(f"{title} · tag2box", style, body).encode(errors="backslashreplace"))
     return report
 
@@ -84,6 +52,7 @@ def _header(title: str, rows: Sequence[Row], about: About) -> str:
     chosen = rows[_chosen(rows)] if rows else {}
     figures = [(format_value(c, number(chosen, c)), words) for c, words in MEASURES.items()]
     counts = [(f"{about.images:,}", "tagged pictures")] if about.images is not None else []
+    counts += [(f"{len(about.classes):,}", "classes")] if len(about.classes) > 1 else []
     seconds = _seconds(about, rows)
     times = [(duration(seconds), "of training")] if math.isfinite(seconds) else []
     shown = [(big, small) for big, small in figures if big != "–"] + counts + times
@@ -135,47 +104,6 @@ def duration(seconds: float) -> str:
     return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def _facts(about: About, settings: str) -> Iterable[tuple[str, str]]:
-    yield "Data", about.data
-    yield "Pictures", _pictures(about)
-    yield "Device", about.device
-    arguments = _parsed(settings)
-    for name, place in SETTINGS:
-        yield name, _at(arguments, place)
-    yield from about.more.items()
-
-
-def _pictures(about: About) -> str:
-    counts = ((about.images, "to learn from"), (about.test_images, "to test on"))
-    return ", ".join(f"{number:,} {words}" for number, words in counts if number is not None)
-
-
-def _results_section(run: Path, rows: Sequence[Row]) -> str:
-    """The paper's numbers in a table, all others folded, and the curves."""
-    others = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in COLUMNS]
-    words = (
-        "A row per stage: the warm start (WSDDN, then its refinement), then the prediction net after each round. "
-        "DIV is the expected task loss between the two nets or within one; what the rounds lower is "
-        "DISC = DIV(p,c) − γ\u00a0DIV(c,c) − (1\u00a0−\u00a0γ)\u00a0DIV(p,p)."
-    )
-    table = _table(rows, present(rows, COLUMNS[1:]))
-    return html.section(
-        "Results",
-        html.paragraph(words) if table else "",
-        table,
-        html.folded("Everything else that was measured", _table(rows, present(rows, others))),
-        html.figure(run / "results.png", "plot", "Accuracy, diversity, dissimilarity and losses, stage by stage"),
-    )
-
-
-def _table(rows: Sequence[Row], columns: Sequence[str]) -> str:
-    if not columns:
-        return ""
-    cells = [[stage_name(str(row["stage"])), *(format_value(c, number(row, c)) for c in columns)] for row in rows]
-    headings = HEADINGS | MEASURES
-    return html.table(["stage", *(headings.get(c, c.replace("_", " ")) for c in columns)], cells, best_row(rows))
-
-
 def _samples_section(folder: Path, most: int) -> str:
     paths = sorted(path for path in folder.glob("*") if path.suffix.lower() in PICTURES and path.name[0] != ".")
     pictures = [html.figure(p, "sheet", f"Both nets' boxes on {unquote(p.stem)}, stage by stage") for p in paths[:most]]
@@ -189,11 +117,6 @@ def _samples_section(folder: Path, most: int) -> str:
     )
     rest = html.paragraph(f"{left} more in {folder.name}/.") if left > 0 else ""
     return html.section("What the nets saw", html.paragraph(words), *pictures, rest)
-
-
-def _curves_section(path: Path) -> str:
-    words = "Precision against recall for each class, with the area under the curve as its average precision."
-    return html.section("Class by class", html.figure(path, "plot", "Precision–recall curve of each class", words))
 
 
 def _command_section(command: str, settings: str) -> str:
@@ -215,11 +138,6 @@ def _seconds(about: About, rows: Sequence[Row]) -> float:
     return sum(known) if known else math.nan
 
 
-def _some(names: Sequence[str]) -> list[str]:
-    rest = len(names) - MOST_CLASSES
-    return [*names[:MOST_CLASSES], *([f"and {rest} more"] if rest > 0 else [])]
-
-
 def _results(run: Path) -> list[dict[str, str | float]]:
     try:
         return read_results(run / "results.csv")
@@ -232,17 +150,3 @@ def _text(path: Path) -> str:
         return path.read_text("utf-8", errors="replace")
     except OSError:
         return ""
-
-
-def _parsed(settings: str) -> Any:
-    try:
-        return yaml.safe_load(settings)
-    except (yaml.YAMLError, ValueError):  # ValueError: a date that is none
-        return {}
-
-
-def _at(arguments: Any, place: str) -> str:
-    """The value at `section.field`, or nothing."""
-    for name in place.split("."):
-        arguments = arguments.get(name) if isinstance(arguments, dict) else None
-    return "" if arguments is None or isinstance(arguments, (dict, list)) else str(arguments)

@@ -3,7 +3,7 @@
 import base64
 import io
 import mimetypes
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from html import escape
 from pathlib import Path
 
@@ -72,12 +72,50 @@ def facts(pairs: Iterable[tuple[str, str]], tags: Sequence[str] = ()) -> str:
     return f"<dl>{''.join(inner)}</dl>" if inner else ""
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]], best: int | None = None) -> str:
-    """Numbers in columns, the best row marked."""
-    head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in headings)
-    cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+def table(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    best: int | None = None,
+    *,
+    bars: Collection[int] = (),
+    words: Collection[int] = (0,),
+) -> str:
+    """Numbers in columns, the best row marked; per cent as bars in some columns, words in others."""
+    head = "".join(
+        f'<th scope="col"{_kind("words" if i in words else "")}>{escape(h)}</th>' for i, h in enumerate(headings)
+    )
+    cells = ("".join(_cell(cell, bar=i in bars, words=i in words) for i, cell in enumerate(row)) for row in rows)
     body = "\n".join(f"<tr{_kind('best' if i == best else '')}>{row}</tr>" for i, row in enumerate(cells))
-    return f'<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>'
+    narrow = _kind("narrow" if len(headings) < 4 else "")
+    return (
+        f'<div class="wide"><table{narrow}>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>'
+    )
+
+
+def bars(rows: Iterable[tuple[str, int, str, float]], *, first: str) -> str:
+    """Counts with bars: what, how many, in words, and the bar's length in per cent. The first is of its own colour."""
+    lines = [
+        f'<tr{_kind("first" if name == first else "")}><td class="words">{escape(name)}</td><td>{count:,}</td>'
+        f"<td>{escape(share)}</td>"
+        f'<td class="bar"><span style="width:{min(max(length, 0), 100):.1f}%"></span></td></tr>'
+        for name, count, share, length in rows
+    ]
+    return f'<div class="wide"><table class="bars"><tbody>{"".join(lines)}</tbody></table></div>' if lines else ""
+
+
+def heading(title: str) -> str:
+    """Of a part of a section."""
+    return f"<h3>{escape(title)}</h3>"
+
+
+def division(kind: str, parts: Iterable[str]) -> str:
+    """Parts that the style sheet lays out together."""
+    return f"<div{_kind(kind)}>{''.join(parts)}</div>"
+
+
+def beside(parts: Sequence[str]) -> str:
+    """Parts side by side where the page is wide enough."""
+    return parts[0] if len(parts) == 1 else division("beside", parts)
 
 
 def preformatted(text: str) -> str:
@@ -92,7 +130,7 @@ def folded(summary: str, inner: str) -> str:
 
 def figure(path: Path, kind: str, words: str, caption: str = "") -> str:
     """A picture inside the page, with words for who cannot see it; nothing where there is no whole picture."""
-    source = _embed(path, photographic=kind == "sheet")
+    source = embed(path, photographic=kind == "sheet")
     if not source:
         return ""
     below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
@@ -103,11 +141,18 @@ def _fact(name: str, escaped: str, *, long: bool) -> str:
     return f"<div{_kind('long' if long else '')}><dt>{escape(name)}</dt><dd>{escaped}</dd></div>"
 
 
+def _cell(cell: str, *, bar: bool, words: bool) -> str:
+    style = ""
+    if bar and cell.replace(".", "", 1).isdecimal():
+        style = f' style="--share:{min(float(cell), 100):.1f}%"'
+    return f"<td{_kind('share' if style else 'words' if words else '')}{style}>{escape(cell)}</td>"
+
+
 def _framed(tag: str) -> str:
     return f'<span class="tag">{escape(tag)}</span>'
 
 
-def _embed(path: Path, *, photographic: bool) -> str:
+def embed(path: Path, *, photographic: bool = False) -> str:
     """The picture as a data address, or nothing where it is missing or broken."""
     try:
         with Image.open(path) as image:

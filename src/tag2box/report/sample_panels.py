@@ -84,7 +84,7 @@ def _label(picture: Image.Image, detections: Sequence[tuple[str, float, Corners]
         words = f"{' '.join(name.split())} {score:.2f}"  # a name may hold a line break
         face = font_for(words, TEXT)
         width, height = round(pen.textlength(words, font=face)) + 12, TEXT + 7
-        place = _free_place(corners, (width, height), picture.size, taken)
+        place = free_place(corners, (width, height), picture.size, taken)
         if place is None:
             continue
         x, y = place
@@ -93,7 +93,7 @@ def _label(picture: Image.Image, detections: Sequence[tuple[str, float, Corners]
         pen.text((x + 6, y + height / 2), words, fill=ink_on(colours[name]), font=face, anchor="lm")
 
 
-def _free_place(
+def free_place(
     corners: Corners, size: tuple[int, int], room: tuple[int, int], taken: Sequence[Corners]
 ) -> tuple[int, int] | None:
     """Above the box, inside it or below it, left or right; moved into the picture; clear of other labels."""
