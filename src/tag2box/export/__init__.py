@@ -1,0 +1,1 @@
+"""The detector for deployment: one ONNX file that needs neither PyTorch nor tag2box."""

@@ -1,0 +1,139 @@
+"""The whole detector as one ONNX graph: the net, and around it `tag2box.inference` in ONNX's own notation.
+
+Sizes and factors are computed in double precision, as Python does: a side rounded the other way is another picture.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tag2box.config import Inference, Recipe
+from tag2box.export.net import OPSET, net_model
+from tag2box.nets import PredictionNet
+
+if TYPE_CHECKING:
+    import onnx  # an extra
+
+IR_VERSION = 10
+"""Of the file's outer form; onnxruntime reads it from 1.18 on."""
+CLASS_SCORES, CLASS_BOXES = "class_scores", "class_boxes"
+"""Values inside the graph before any is left out: [B, C] and [B, C, 4], of the B proposals that are tried."""
+
+# Resize: at the picture's edge PyTorch smooths over the pixels that are there, hence exclude_outside.
+# NonMaxSuppression: classes have boxes of their own, so each passes for a picture. It takes scores above a threshold,
+# and we take those that reach it, so the others are put at −1 first. Its result is class after class, and best first
+# within; TopK leaves equals in their order, so two of them make it best first, then by proposal, then by class.
+_GRAPH = """
+detector (uint8[height, width, 3] image, float[B, 4] proposals, float score, float nms, int64 max_detections) =>
+    (float[D, 4] boxes, float[D] scores, int64[D] labels)
+<
+    double[1] short_side, double[1] max_side, int64[1] max_proposals,
+    int64[1] i0 = {0}, int64[1] i1 = {1}, int64[1] i2 = {2}, int64[1] i4 = {4}, int64[1] last = {9223372036854775807},
+    int64[2] one_in_colour = {1, 3}, int64[4] xyxy = {1, 0, 1, 0}, int64 class_column = {0},
+    int64 proposal_column = {2}, int64[2] class_and_proposal = {0, 2}, double[1] one = {1.0}, float nothing = {0.0},
+    float out = {-1.0}, float above_out = {-0.5}
+>
+{
+    size = Shape <start = 0, end = 2> (image)
+    sides = Cast <to = 11> (size)
+    shortest = ReduceMin (sides, i0)
+    longest = ReduceMax (sides, i0)
+    by_shortest = Div (short_side, shortest)
+    by_longest = Div (max_side, longest)
+    factor = Min (by_shortest, by_longest)
+    exact_sides = Mul (sides, factor)
+    whole_sides = Round (exact_sides)
+    new_sides = Max (whole_sides, one)
+    ratio = Div (new_sides, sides)
+    growth = Gather (ratio, xyxy)
+    shrinkage = Div (one, growth)
+
+    channels = Transpose <perm = [2, 0, 1]> (image)
+    values = Cast <to = 1> (channels)
+    picture = Unsqueeze (values, i0)
+    new_size = Cast <to = 7> (new_sides)
+    new_shape = Concat <axis = 0> (one_in_colour, new_size)
+    pixels = Resize <mode = "linear", coordinate_transformation_mode = "half_pixel", antialias = 1, exclude_outside = 1>
+        (picture, , , new_shape)
+    first_proposals = Slice (proposals, i0, max_proposals, i0)
+    box_growth = Cast <to = 1> (growth)
+    tried = Mul (first_proposals, box_growth)
+
+    probabilities, regressed = Net (pixels, tried)
+
+    class_scores = Slice (probabilities, i1, last, i1)
+    without_background = Slice (regressed, i1, last, i1)
+    box_shrinkage = Cast <to = 1> (shrinkage)
+    in_image = Mul (without_background, box_shrinkage)
+    from_nothing = Max (in_image, nothing)
+    corner = Gather (size, xyxy)
+    edge = Cast <to = 1> (corner)
+    class_boxes = Min (from_nothing, edge)
+
+    low = Slice (class_boxes, i0, i2, i2)
+    high = Slice (class_boxes, i2, i4, i2)
+    box_sides = Sub (high, low)
+    least_side = ReduceMin <keepdims = 0> (box_sides, i2)
+    has_area = Greater (least_side, nothing)
+    reaches = GreaterOrEqual (class_scores, score)
+    wanted = And (has_area, reaches)
+    wanted_scores = Where (wanted, class_scores, out)
+
+    scores_by_class = Transpose <perm = [1, 0]> (wanted_scores)
+    boxes_by_class = Transpose <perm = [1, 0, 2]> (class_boxes)
+    scores_of_class = Unsqueeze (scores_by_class, i1)
+    kept = NonMaxSuppression (boxes_by_class, scores_of_class, max_detections, nms, above_out)
+
+    kept_number = Shape <start = 0, end = 1> (kept)
+    kept_proposal = Gather <axis = 1> (kept, proposal_column)
+    _, by_proposal = TopK <largest = 0> (kept_proposal, kept_number)
+    tidy = Gather (kept, by_proposal)
+    where_kept = Gather <axis = 1> (tidy, class_and_proposal)
+    kept_scores = GatherND (scores_by_class, where_kept)
+    kept_boxes = GatherND (boxes_by_class, where_kept)
+    kept_labels = Gather <axis = 1> (tidy, class_column)
+    number = Min (kept_number, max_detections)
+    scores, order = TopK (kept_scores, number)
+    boxes = Gather (kept_boxes, order)
+    labels = Gather (kept_labels, order)
+}
+"""
+
+
+def detector_model(net: PredictionNet, recipe: Recipe, settings: Inference) -> "onnx.ModelProto":
+    """`Detector.detect` of a net on the CPU, as one graph, at the first scale of `settings` and not mirrored.
+
+    The thresholds of `settings` are defaults: inputs that need not be given.
+    """
+    import onnx
+
+    graph = onnx.parser.parse_graph(_GRAPH)
+    values: dict[str, NDArray[Any]] = {
+        "short_side": np.array([settings.scales[0]], np.float64),
+        "max_side": np.array([recipe.data.max_side], np.float64),
+        "max_proposals": np.array([recipe.data.max_proposals], np.int64),
+        "score": np.array(settings.min_score, np.float32),
+        "nms": np.array(settings.nms, np.float32),
+        "max_detections": np.array(settings.max_detections, np.int64),
+    }
+    graph.initializer.extend(onnx.numpy_helper.from_array(value, name) for name, value in values.items())
+    _put_in(graph, net_model(net).graph)
+    opset = onnx.helper.make_opsetid("", OPSET)
+    model = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=IR_VERSION)
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def _put_in(graph: "onnx.GraphProto", net: "onnx.GraphProto") -> None:
+    """The net's nodes and weights in the place of the node that stands for them."""
+    from onnx.compose import add_prefix_graph
+
+    net = add_prefix_graph(net, "net/", rename_inputs=False, rename_outputs=False, inplace=True)
+    for node in net.node:
+        del node.metadata_props[:]  # where in whose Python each was made
+    place = [node.op_type for node in graph.node].index("Net")
+    nodes = [*graph.node[:place], *net.node, *graph.node[place + 1 :]]
+    del graph.node[:], graph.value_info[:]
+    graph.node.extend(nodes)
+    graph.initializer.extend(net.initializer)
