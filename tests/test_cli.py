@@ -9,6 +9,7 @@ import pytest
 
 from tag2box import __version__
 from tag2box.cli import COMMANDS, main
+from tag2box.cli.parsing import _options_first
 from tag2box.data.splits import in_validation
 
 HEAVY = ("torch", "torchvision", "lightning", "cv2", "numba", "matplotlib", "scipy", "numpy", "rich", "PIL")
@@ -213,6 +214,21 @@ def test_options_arrive(monkeypatch):
         "skip_bad_images": False,
         "json_out": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("a --score .5 b", ["--score", ".5", "a", "b"]),
+        ("a --score=.5 b --tta c", ["--score=.5", "--tta", "a", "b", "c"]),
+        ("a -- --tta b", ["a", "--", "--tta", "b"]),
+        ("a - --nope b", ["--nope", "a", "-", "b"]),
+        ("a --score", ["a", "--score"]),
+    ],
+)
+def test_options_may_stand_among_the_paths(arguments, expected):
+    parser = import_module("tag2box.cli.predict").parser()
+    assert _options_first(arguments.split(), parser._option_string_actions) == expected
 
 
 def test_evaluate_from_end_to_end(make_devkit, tmp_path, capsys):

@@ -1,9 +1,11 @@
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tag2box.detections import Detections
+from tag2box.errors import InputError
 
 
 @pytest.fixture
@@ -58,3 +60,27 @@ def test_numbered_as_another_data_set(two):
         two.numbered_as(("cat", "dog"), ("a", "b"))
     with pytest.raises(ValueError, match="class names only, found 'dog'"):
         two.numbered_as(("cat",), ("a", "b", "c"))
+
+
+def test_for_supervision(two):
+    supervision = pytest.importorskip("supervision")
+    converted = two.to_supervision()
+    assert [len(one) for one in converted] == [1, 0, 1]
+    assert all(isinstance(one, supervision.Detections) for one in converted)
+    first, nothing, last = converted
+    assert first.xyxy.tolist() == [[0, 0, 10, 10]]
+    assert first.class_id.tolist() == [1]
+    assert first.confidence.tolist() == pytest.approx([0.9])
+    assert first["class_name"].tolist() == ["dog"]
+    assert last["class_name"].tolist() == ["cat"]
+    assert nothing.xyxy.shape == (0, 4)
+    # What it is for: its own tools take it.
+    assert len(first.with_nms(0.5)) == 1
+    assert supervision.BoxAnnotator().annotate(np.zeros((20, 20, 3), dtype=np.uint8), first).any()
+    assert supervision.Detections.merge([first, last]).class_id.tolist() == [1, 0]
+
+
+def test_supervision_is_not_installed(two, monkeypatch):
+    monkeypatch.setitem(sys.modules, "supervision", None)
+    with pytest.raises(InputError, match=r"found it not installed: pip install 'tag2box\[supervision\]'"):
+        two.to_supervision()

@@ -257,6 +257,52 @@ def test_tta_is_the_mean_of_views(detector, picture):
     np.testing.assert_allclose(found.scores, [mean[c] for c in found.labels], atol=1e-5)
 
 
+@pytest.mark.parametrize("tta", [False, True])
+@pytest.mark.parametrize("batch", [2, 3, 50])
+def test_a_batch_changes_nothing(detector, batch, tta):
+    """Pictures of three shapes, some with the same size after resizing, one without proposals."""
+    rng = np.random.default_rng(3)
+    shapes = [(48, 64), (64, 48), (48, 64), (24, 32), (50, 50), (48, 64), (64, 48), (96, 128), (48, 64)]
+    pictures = [rng.integers(0, 256, (*shape, 3), dtype=np.uint8) for shape in shapes]
+    proposals = [BOXES[: 1 + place % 3] // (2 if place == 3 else 1) for place in range(len(shapes))]
+    proposals[5] = BOXES[:0]
+    one, many = (
+        detector.predict(pictures, proposals=proposals, score=0.0, tta=tta, batch=number, workers=2)
+        for number in (1, batch)
+    )
+    assert len(one) > 20
+    assert 5 not in one.images
+    assert np.array_equal(one.images, many.images)
+    assert np.array_equal(one.labels, many.labels)
+    np.testing.assert_allclose(many.scores, one.scores, atol=1e-5)
+    np.testing.assert_allclose(many.boxes, one.boxes, atol=1e-3)
+
+
+def test_pictures_go_through_the_net_together(detector, picture, monkeypatch):
+    seen = []
+    original = detector.net.trunk.features
+    monkeypatch.setattr(detector.net.trunk, "features", lambda images: (seen.append(len(images)), original(images))[1])
+    detector.predict([picture] * 5, proposals=[BOXES] * 5, batch=2)
+    assert seen == [2, 2, 1]
+    with pytest.raises(InputError, match="batch: expected 1 or more, found 0"):
+        detector.predict(picture, proposals=BOXES, batch=0)
+
+
+def test_workers_change_nothing(detector, save_picture, tmp_path):
+    paths = [save_picture(tmp_path / f"{number}.png", (64, 48)) for number in range(6)]
+    one, many = (detector.predict(paths, score=0.0, workers=workers) for workers in (1, 4))
+    assert one.ids == many.ids == tuple("012345")
+    assert np.array_equal(one.scores, many.scores)
+    assert np.array_equal(one.boxes, many.boxes)
+
+
+def test_a_broken_file_among_many(detector, save_picture, tmp_path):
+    paths = [save_picture(tmp_path / f"{number}.png") for number in range(4)]
+    paths[2].write_bytes(b"broken")
+    with pytest.raises(InputError, match=r"cannot read the picture .*2\.png: not an image"):
+        detector.predict(paths)
+
+
 def test_no_proposals_no_pictures(detector, picture):
     assert len(detector.predict(picture, proposals=np.zeros((0, 4)), score=0.0)) == 0
     assert detector.predict([]).ids == ()

@@ -12,7 +12,9 @@ from tag2box.inference import (
     decode_boxes,
     flip_boxes,
     look,
+    look_together,
     resized,
+    resized_size,
     scale_boxes,
     select_detections,
 )
@@ -155,6 +157,27 @@ def test_looking_brings_boxes_home():
     torch.testing.assert_close(boxes, proposals[:, None].expand(-1, 3, -1))
     torch.testing.assert_close(probabilities, torch.full((2, 3), 0.25))
     torch.testing.assert_close(shown[1][1], flip_boxes(scale_boxes(proposals, 29 / 53, 20 / 37), 29))
+
+
+def test_several_are_seen_as_each_alone():
+    """Pictures of other sizes that come to the same size; a scorer whose answer depends on pixels and boxes."""
+    images = [torch.randint(0, 256, (3, height, width), dtype=torch.uint8) for height, width in ((30, 40), (60, 80))]
+    proposals = [torch.tensor([[1.0, 2, 20, 30], [0, 0, 40, 30]]), torch.tensor([[10.0, 10, 50, 20]])]
+
+    def scorer(pixels, boxes):
+        return torch.outer(boxes.sum(1), pixels[:, 0, 0]), boxes[:, None].expand(-1, 3, -1) + pixels.mean()
+
+    def together(pixels, boxes):
+        assert pixels.shape[:2] == (2, 3)
+        return [scorer(*one) for one in zip(pixels, boxes, strict=True)]
+
+    how = {"scales": (20, 30), "flip": True, "max_side": 100}
+    assert {resized_size(size, 20, 100) for size in ((40, 30), (80, 60))} == {(27, 20)}
+    seen = look_together(together, images, proposals, **how)
+    for image, boxes, (probabilities, moved) in zip(images, proposals, seen, strict=True):
+        alone = look(scorer, image, boxes, **how)
+        torch.testing.assert_close(probabilities, alone[0])
+        torch.testing.assert_close(moved, alone[1])
 
 
 def test_mirrored_pictures_are_mirrored():

@@ -2,11 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tag2box.boxes import Boxes
+from tag2box.errors import InputError
+
+if TYPE_CHECKING:
+    import supervision
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,28 @@ class Detections:
             images=_renumber("image", self.images, self.ids, ids),
             labels=_renumber("class", self.labels, self.classes, classes),
         )
+
+    def to_supervision(self) -> "list[supervision.Detections]":
+        """For each image of `ids` a `supervision.Detections`: trackers, zones and annotators take it from there.
+
+        The class's name is in its `data["class_name"]`.
+        """
+        try:
+            import supervision
+        except ImportError:
+            raise InputError(
+                "expected the package supervision, found it not installed: pip install 'tag2box[supervision]'"
+            ) from None
+        names = np.array(self.classes, dtype=np.str_)
+        return [
+            supervision.Detections(
+                xyxy=self.boxes[rows].astype(np.float32),
+                confidence=self.scores[rows].astype(np.float32),
+                class_id=self.labels[rows],
+                data={"class_name": names[self.labels[rows]]},
+            )
+            for rows in (np.flatnonzero(self.images == place) for place in range(len(self.ids)))
+        ]
 
 
 def _require_index(name: str, index: NDArray[np.int64], into: Sequence[str]) -> None:

@@ -1,7 +1,6 @@
 """The detector that training leaves behind: a prediction net, its classes and its recipe, looking at pictures."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,18 @@ from tag2box.data.records import Dataset
 from tag2box.detections import Detections
 from tag2box.detector_file import build_prediction_net, read_detector, save_detector
 from tag2box.errors import InputError, name_some
-from tag2box.inference import Found, as_detections, decode_boxes, look, select_detections
+from tag2box.inference import (
+    Found,
+    Seen,
+    as_detections,
+    decode_boxes,
+    look_together,
+    resized_size,
+    select_detections,
+)
 from tag2box.nets import PredictionNet
-from tag2box.pictures import Picture, as_pictures, is_one
+from tag2box.pictures import Picture, as_pictures, is_one, proposals_of_each
+from tag2box.pipeline import AHEAD, Pixels, count_workers, in_batches, run_ahead, worker_pool
 from tag2box.progress import progress
 from tag2box.proposals.selective_search import preset, selective_search
 from tag2box.proposals.store import ProposalStore
@@ -33,7 +41,7 @@ __all__ = [
     "pick_device",
     "save_detector",
 ]
-READ_AHEAD = 8
+READERS = 2  # threads
 
 
 def load_detector(path: Path | str, device: str = "auto") -> "Detector":
@@ -90,78 +98,106 @@ class Detector:
         score: float = 0.3,
         max_detections: int | None = None,
         tta: bool = False,
+        batch: int = 1,
+        workers: int | None = None,
     ) -> Detections:
         """The objects in one or many pictures: paths, PIL images, arrays [H, W, 3] or tensors [3, H, W] of uint8 RGB.
 
         proposals: boxes [B, 4] for each picture where they are known; else they are searched for.
         score: the least that a detection must have; max_detections: of a picture, by default the recipe's.
         tta: look at every scale of training and at the mirror image too, and average; slower, better.
+        batch: so many pictures of one size go through the net together; it changes speed and memory, not results.
+        workers: threads that read pictures and search them, ahead of the net; by default one per core.
         The ids of the result are the stems of files' names; "0", "1", … for what has none.
         """
         pictures = as_pictures(images)
-        given = _for_each(proposals, is_one(images), len(pictures))
+        given = proposals_of_each(proposals, is_one(images), len(pictures))
         most = self.recipe.inference.max_detections if max_detections is None else max_detections
         settings = replace(self.settings(tta=tta), min_score=score, max_detections=most)
         search = preset(self.recipe.data.proposals)
 
-        def detect_all() -> Iterator[Found]:
-            for picture, boxes in zip(pictures, given, strict=True):
-                pixels = picture.read()
-                yield self.detect(pixels, selective_search(pixels, search) if boxes is None else boxes, settings)
+        def ready(place: int) -> tuple[int, Pixels, NDArray[Any]]:
+            pixels, boxes = pictures[place].read(), given[place]
+            return place, pixels, selective_search(pixels, search) if boxes is None else boxes
 
-        return as_detections(self.classes, [picture.id for picture in pictures], detect_all())
+        found: dict[int, Found] = {}
+        number = count_workers(workers, len(pictures))
+        with worker_pool(number, processes=False) as pool:  # spawned ones would run an unguarded script anew
+            begun = run_ahead(lambda place: pool.submit(ready, place), range(len(pictures)), AHEAD * number)
+            stream = (future.result() for _, future in begun)
+            for together in in_batches(stream, lambda one: self.seen_at(one[1], settings), batch):
+                places, pixels, boxes = zip(*together, strict=True)
+                found.update(zip(places, self.detect_together(pixels, boxes, settings), strict=True))
+        ids = [picture.id for picture in pictures]
+        return as_detections(self.classes, ids, [found[place] for place in range(len(ids))])
 
     def settings(self, *, tta: bool = False) -> Inference:
         """How detections are made; with `tta` at every scale of training, and mirrored."""
         own = self.recipe.inference
         return replace(own, scales=self.recipe.data.scales, flip=True) if tta else own
 
-    @torch.no_grad()
+    def seen_at(self, pixels: Pixels, settings: Inference) -> tuple[tuple[int, int], ...]:
+        """The sizes at which the net will see a picture; those of which they are equal can be seen together."""
+        height, width = pixels.shape[:2]
+        return tuple(resized_size((width, height), short, self.recipe.data.max_side) for short in settings.scales)
+
     def detect(
-        self, pixels: NDArray[np.uint8], proposals: NDArray[Any], settings: Inference, *, best_of_each: bool = False
+        self, pixels: Pixels, proposals: NDArray[Any], settings: Inference, *, best_of_each: bool = False
     ) -> Found:
         """The objects in one picture [H, W, 3] among proposals [B, 4], the first so many of them as the recipe says."""
-        height, width = pixels.shape[:2]
-        image = torch.from_numpy(pixels).to(self.device).permute(2, 0, 1)  # [3, H, W]
-        rows = np.asarray(proposals[: self.recipe.data.max_proposals], dtype=np.float32).reshape(-1, 4)
-        boxes = torch.from_numpy(rows).to(self.device)
-        if not len(boxes):
-            return Found(boxes, boxes.new_zeros(0), torch.zeros(0, dtype=torch.long))
-        seen = look(
+        return self.detect_together([pixels], [proposals], settings, best_of_each=best_of_each)[0]
+
+    @torch.no_grad()
+    def detect_together(
+        self,
+        pictures: Sequence[Pixels],
+        proposals: Sequence[NDArray[Any]],
+        settings: Inference,
+        *,
+        best_of_each: bool = False,
+    ) -> list[Found]:
+        """The same for several pictures that are all seen at one size (`seen_at`)."""
+        images = [torch.from_numpy(pixels).to(self.device).permute(2, 0, 1) for pixels in pictures]  # [3, H, W] each
+        boxes = [self._boxes(rows) for rows in proposals]
+        some = [place for place, rows in enumerate(boxes) if len(rows)]
+        nothing = Found(torch.zeros(0, 4), torch.zeros(0), torch.zeros(0, dtype=torch.long))
+        found = [nothing] * len(images)
+        if not some:
+            return found
+        seen = look_together(
             self._score,
-            image,
-            boxes,
+            [images[place] for place in some],
+            [boxes[place] for place in some],
             scales=settings.scales,
             flip=settings.flip,
             max_side=self.recipe.data.max_side,
         )
-        return select_detections(
-            *seen,
-            size=(width, height),
-            nms=settings.nms,
-            min_score=settings.min_score,
-            max_detections=settings.max_detections,
-            best_of_each=best_of_each,
-        )
+        for place, (probabilities, moved) in zip(some, seen, strict=True):
+            height, width = pictures[place].shape[:2]
+            found[place] = select_detections(
+                probabilities,
+                moved,
+                size=(width, height),
+                nms=settings.nms,
+                min_score=settings.min_score,
+                max_detections=settings.max_detections,
+                best_of_each=best_of_each,
+            )
+        return found
 
-    def _score(self, pixels: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
-        """[3, h, w] and [B, 4] → probabilities [B, C + 1] and boxes [B, C + 1, 4]."""
+    def _boxes(self, proposals: NDArray[Any]) -> Tensor:
+        """The first so many proposals as the recipe says: float [B, 4]."""
+        rows = np.asarray(proposals[: self.recipe.data.max_proposals], dtype=np.float32).reshape(-1, 4)
+        return torch.from_numpy(rows).to(self.device)
+
+    def _score(self, pixels: Tensor, boxes: Sequence[Tensor]) -> list[Seen]:
+        """[N, 3, h, w] and N times [B, 4] → N times probabilities [B, C + 1] and boxes [B, C + 1, 4]."""
         mixed = self.recipe.precision == "bf16-mixed" and self.device.type == "cuda"
         with torch.autocast(self.device.type, torch.bfloat16, enabled=mixed):
-            outputs = self.net(pixels[None], [boxes])
-        return outputs.scores.float().softmax(-1), decode_boxes(outputs.offsets, boxes)
-
-
-def _for_each(proposals: Any, one: bool, count: int) -> Sequence[NDArray[Any] | None]:
-    if proposals is None:
-        return [None] * count
-    each = [proposals] if one and getattr(proposals, "ndim", 3) == 2 else list(proposals)
-    if len(each) != count:
-        raise InputError(f"expected proposals for each of {count} pictures, found them for {len(each)}")
-    for boxes in each:
-        if np.ndim(boxes) != 2 or np.shape(boxes)[1] != 4:
-            raise InputError(f"proposals: expected boxes [B, 4], found shape {list(np.shape(boxes))}")
-    return each
+            outputs = self.net(pixels, boxes)
+        counts = [len(rows) for rows in boxes]
+        each = zip(outputs.scores.split(counts), outputs.offsets.split(counts), boxes, strict=True)
+        return [(scores.float().softmax(-1), decode_boxes(offsets, rows)) for scores, offsets, rows in each]
 
 
 def detect_dataset(
@@ -171,19 +207,10 @@ def detect_dataset(
 
     best_of_each: the best box of every class whatever its score, for CorLoc.
     """
-    settings, found = detector.settings(tta=tta), []
-    with progress("detecting", len(dataset)) as count_one:
-        for image, pixels in zip(dataset, _read_ahead([image.path for image in dataset]), strict=True):
-            found.append(detector.detect(pixels, store[image.id], settings, best_of_each=best_of_each))
+    settings, found, paths = detector.settings(tta=tta), [], [image.path for image in dataset]
+    with progress("detecting", len(dataset)) as count_one, worker_pool(READERS, processes=False) as pool:
+        begun = run_ahead(lambda path: pool.submit(read_image, path), paths, AHEAD * READERS)
+        for image, (_, pixels) in zip(dataset, begun, strict=True):
+            found.append(detector.detect(pixels.result(), store[image.id], settings, best_of_each=best_of_each))
             count_one()
     return as_detections(detector.classes, dataset.ids, found)
-
-
-def _read_ahead(paths: Sequence[Path]) -> Iterator[NDArray[np.uint8]]:
-    """Pictures in order, a few decoded ahead of the net."""
-    with ThreadPoolExecutor(2) as pool:
-        ahead = [pool.submit(read_image, path) for path in paths[:READ_AHEAD]]
-        for place in range(len(paths)):
-            if place + READ_AHEAD < len(paths):
-                ahead.append(pool.submit(read_image, paths[place + READ_AHEAD]))
-            yield ahead.pop(0).result()

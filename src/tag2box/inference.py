@@ -12,8 +12,12 @@ from torchvision.ops import batched_nms
 from tag2box.detections import Detections
 from tag2box.disco.offsets import FAST_RCNN, Weights, decode
 
-Scorer = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""A picture [3, h, w] and proposals [B, 4] in its pixels → probabilities [B, C + 1], boxes [B, C + 1, 4] or [B, 4]."""
+Seen = tuple[Tensor, Tensor]
+"""What a net says of a picture's proposals: probabilities [B, C + 1], boxes [B, C + 1, 4] or [B, 4]."""
+Scorer = Callable[[Tensor, Tensor], Seen]
+"""A picture [3, h, w] and proposals [B, 4] in its pixels → what is seen."""
+BatchScorer = Callable[[Tensor, Sequence[Tensor]], Sequence[Seen]]
+"""The same for N pictures of one size: [N, 3, h, w] and N times [B_i, 4]."""
 
 
 class Found(NamedTuple):
@@ -27,14 +31,23 @@ class Found(NamedTuple):
     """Class, counted from 0 [D]."""
 
 
+def resized_size(size: tuple[int, int], short: int, max_side: int) -> tuple[int, int]:
+    """Width and height that `resized` gives a picture of this width and height.
+
+    >>> resized_size((500, 375), short=600, max_side=700)
+    (700, 525)
+    """
+    factor = min(short / min(size), max_side / max(size))
+    return max(1, round(size[0] * factor)), max(1, round(size[1] * factor))
+
+
 def resized(image: Tensor, short: int, max_side: int) -> tuple[Tensor, float, float]:
     """A picture uint8 [3, H, W] with its short side `short` pixels long and no side longer than `max_side`.
 
     Returns it as float32 in 0–255 [3, h, w], on its device, and the factors by which x and y have grown.
     """
     height, width = image.shape[1:]
-    factor = min(short / min(height, width), max_side / max(height, width))
-    h, w = max(1, round(height * factor)), max(1, round(width * factor))
+    w, h = resized_size((width, height), short, max_side)
     pixels = image.float()
     if (h, w) != (height, width):
         pixels = functional.interpolate(pixels[None], (h, w), mode="bilinear", antialias=True, align_corners=False)[0]
@@ -57,7 +70,7 @@ def decode_boxes(offsets: Tensor, proposals: Tensor, weights: Weights = FAST_RCN
     return decode(offsets.float(), proposals.float()[:, None], weights)
 
 
-def average_views(views: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+def average_views(views: Sequence[Seen]) -> Seen:
     """What several views (scales, flips) say of the same proposals: the mean of probabilities and of boxes.
 
     Each view is probabilities [B, C + 1] and boxes [B, C + 1, 4] (or [B, 4]) in pixels of the original picture.
@@ -66,20 +79,42 @@ def average_views(views: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tenso
     return torch.stack(probabilities).mean(dim=0), torch.stack(boxes).mean(dim=0)
 
 
-def look(
-    scorer: Scorer, image: Tensor, proposals: Tensor, *, scales: Sequence[int], flip: bool, max_side: int
-) -> tuple[Tensor, Tensor]:
+def look(scorer: Scorer, image: Tensor, proposals: Tensor, *, scales: Sequence[int], flip: bool, max_side: int) -> Seen:
     """A scorer's average over the views of a picture: uint8 [3, H, W], [B, 4] → [B, C + 1] and boxes in its pixels."""
-    views = []
+
+    def score(pixels: Tensor, boxes: Sequence[Tensor]) -> list[Seen]:
+        return [scorer(pixels[0], boxes[0])]
+
+    return look_together(score, [image], [proposals], scales=scales, flip=flip, max_side=max_side)[0]
+
+
+def look_together(
+    scorer: BatchScorer,
+    images: Sequence[Tensor],
+    proposals: Sequence[Tensor],
+    *,
+    scales: Sequence[int],
+    flip: bool,
+    max_side: int,
+) -> list[Seen]:
+    """The same for pictures that all come to one size at every scale (`resized_size`).
+
+    Others would have to be padded, and convolutions see padding: results would depend on a picture's company.
+    """
+    views: list[list[Seen]] = [[] for _ in images]
     for short in scales:
-        pixels, scale_x, scale_y = resized(image, short, max_side)
-        boxes, width = scale_boxes(proposals.float(), scale_x, scale_y), pixels.shape[2]
+        shown = [resized(image, short, max_side) for image in images]
+        pixels = torch.stack([one for one, _, _ in shown])  # [N, 3, h, w]
+        boxes = [scale_boxes(rows.float(), x, y) for rows, (_, x, y) in zip(proposals, shown, strict=True)]
         seen = [scorer(pixels, boxes)]
         if flip:
-            probabilities, mirrored = scorer(pixels.flip(2), flip_boxes(boxes, width))
-            seen.append((probabilities, flip_boxes(mirrored, width)))
-        views += [(p.float(), scale_boxes(b.float(), 1 / scale_x, 1 / scale_y)) for p, b in seen]
-    return average_views(views)
+            width = pixels.shape[3]
+            mirrored = scorer(pixels.flip(3), [flip_boxes(rows, width) for rows in boxes])
+            seen.append([(probabilities, flip_boxes(rows, width)) for probabilities, rows in mirrored])
+        for one in seen:
+            for own, (_, x, y), (probabilities, rows) in zip(views, shown, one, strict=True):
+                own.append((probabilities.float(), scale_boxes(rows.float(), 1 / x, 1 / y)))
+    return [average_views(own) for own in views]
 
 
 def select_detections(

@@ -1,7 +1,7 @@
 """Pictures as people have them in Python: paths, PIL images, arrays, tensors, one or many."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,6 +41,19 @@ def is_one(images: object) -> bool:
     if isinstance(images, np.ndarray | torch.Tensor):
         return images.ndim <= 3
     return isinstance(images, str | Path | Image.Image)
+
+
+def proposals_of_each(proposals: Any, one: bool, count: int) -> Sequence[NDArray[Any] | None]:
+    """Boxes [B, 4] of each of `count` pictures, or None for each. For a single picture, `one`, they may come bare."""
+    if proposals is None:
+        return [None] * count
+    each = [proposals] if one and getattr(proposals, "ndim", 3) == 2 else list(proposals)
+    if len(each) != count:
+        raise InputError(f"expected proposals for each of {count} pictures, found them for {len(each)}")
+    for boxes in each:
+        if np.ndim(boxes) != 2 or np.shape(boxes)[1] != 4:
+            raise InputError(f"proposals: expected boxes [B, 4], found shape {list(np.shape(boxes))}")
+    return each
 
 
 def _named(image: Any, place: int, stems: Counter[str]) -> Named:

@@ -87,10 +87,10 @@ def _in_processes(
         return
     # Spawned, not forked: a fork of a process with OpenCV's or PyTorch's threads may hang.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=start_worker)
 
     def submit(path: Path) -> "Future[ProposalBoxes]":
-        with _deaf_children():  # the pool starts its processes as tasks come
+        with deaf_children():  # the pool starts its processes as tasks come
             return pool.submit(propose, path, settings)
 
     try:
@@ -118,9 +118,9 @@ def _finished(running: dict["Future[ProposalBoxes]", int]) -> Iterator[tuple[int
 
 
 @contextmanager
-def _deaf_children() -> Iterator[None]:
+def deaf_children() -> Iterator[None]:
     """Processes started meanwhile do not hear Ctrl-C from their first instruction on; here it waits until the end."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows; there _start_worker has to do
+    if not hasattr(signal, "pthread_sigmask"):  # Windows; there start_worker has to do
         yield
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -130,7 +130,7 @@ def _deaf_children() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _start_worker() -> None:
+def start_worker() -> None:
     """One thread each, deaf to Ctrl-C (the parent handles it), and gone when the parent is, even by SIGKILL."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
