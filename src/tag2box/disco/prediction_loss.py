@@ -33,7 +33,7 @@ def prediction_loss(
     return average(loss, weights)
 
 
-def balanced_weights(targets: Tensor, counts: Tensor | None = None, foreground: float = 0.25) -> Tensor:
+def balanced_weights(targets: Tensor, counts: Tensor | None = None, foreground: float | Tensor = 0.25) -> Tensor:
     """Weights of the proposals of each sample that sum to 1: targets [..., B] → [..., B].
 
     Foreground has the share that Fast R-CNN gives it in a mini-batch, 1 : 3; where one side is missing the other has
@@ -47,6 +47,22 @@ def balanced_weights(targets: Tensor, counts: Tensor | None = None, foreground: 
     used = is_object.new_ones(targets.shape) if counts is None else counts
     weights = foreground * _shares(is_object & used) + (1 - foreground) * _shares(~is_object & used)  # [..., B]
     return weights / weights.sum(-1, keepdim=True).clamp(min=1e-12)
+
+
+def sample_weights(samples: Tensor, least: float = 0.25) -> Tensor:
+    """Weights of the proposals when the conditional net learns: samples [K, B] → [B], of sum 1.
+
+    What any sample calls an object has a quarter of the weight, as in a mini-batch of Fast R-CNN, or its natural share
+    where that is more. With a quarter and no more, a net could make its mistakes cheap by calling everything an object.
+
+    >>> import torch
+    >>> sample_weights(torch.tensor([[0, 0, 0, 0, 2], [0, 0, 0, 0, 0]]))
+    tensor([0.1875, 0.1875, 0.1875, 0.1875, 0.2500])
+    >>> sample_weights(torch.tensor([[0, 1, 0, 0], [2, 0, 0, 2]]))
+    tensor([0.2500, 0.2500, 0.2500, 0.2500])
+    """
+    called = samples.amax(0)  # [B]
+    return balanced_weights(called, foreground=(called > 0).float().mean().clamp(min=least))
 
 
 def _shares(chosen: Tensor) -> Tensor:

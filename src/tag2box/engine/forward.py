@@ -39,12 +39,12 @@ def conditional_outputs(net: ConditionalNet, views: Sequence[View], noise: Tenso
 
 
 def noise_for(views: Sequence[View], samples: int, generator: torch.Generator) -> Tensor:
-    """K fields of noise U[0, 1] at the resolution of the maps [K, N, 1, h, w]; K = 0: one field of zeros (PW_c)."""
+    """K fields of noise U[−½, ½] at the resolution of the maps [K, N, 1, h, w]; K = 0: one field of zeros (PW_c)."""
     height, width = max(view.grid[0] for view in views), max(view.grid[1] for view in views)
     shape = (max(samples, 1), len(views), 1, height, width)
     device = views[0].boxes.device
     pinned = device.type == "cuda"  # or the copy of so much would wait for what is queued there
-    noise = torch.rand(shape, generator=generator, pin_memory=pinned) if samples else torch.zeros(shape)
+    noise = torch.rand(shape, generator=generator, pin_memory=pinned).sub_(0.5) if samples else torch.zeros(shape)
     return noise.to(device, non_blocking=True)
 
 

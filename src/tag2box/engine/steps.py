@@ -15,7 +15,7 @@ from tag2box.config import Rounds, Warm
 from tag2box.disco.direct_loss import direct_loss_surrogate
 from tag2box.disco.diversity import localisation_diversities
 from tag2box.disco.offsets import FAST_RCNN, decode, encode
-from tag2box.disco.prediction_loss import balanced_weights, prediction_loss
+from tag2box.disco.prediction_loss import balanced_weights, prediction_loss, sample_weights
 from tag2box.disco.sampling import PseudoTruth, constrained_argmax, pseudo_ground_truths
 from tag2box.engine.forward import conditional_outputs, prediction_outputs, warm_outputs
 from tag2box.engine.views import View
@@ -70,8 +70,7 @@ class ConditionalStep(nn.Module):
         settings, scores = self.settings, outputs.scores.float()  # [K, B, C + 1]
         samples = constrained_argmax(scores.detach(), view.tags)  # [K, B]
         probabilities = prediction.scores.float().softmax(-1)
-        # The normaliser: as in a Fast R-CNN mini-batch, what any sample calls an object has a quarter of the weight.
-        weights = balanced_weights(samples.amax(0))  # [B]
+        weights = sample_weights(samples)  # [B]
         direct = direct_loss_surrogate(
             scores,
             probabilities,
@@ -83,7 +82,9 @@ class ConditionalStep(nn.Module):
         )
         chosen = of_samples(outputs.offsets.float(), samples)  # [K, B, 4]
         apart = localisation_diversities(probabilities, samples, prediction.offsets.float(), chosen, weights)
-        return direct, apart.pc - settings.gamma * apart.cc
+        # Offsets are pulled towards the prediction net's (METHOD §6) and not apart from each other: −γ DIV(c, c) of the
+        # boxes has no lower bound, because DIV(p, c) counts them by p < 1 only, and it soon outweighs all the rest.
+        return direct, apart.pc
 
 
 class PredictionStep(nn.Module):

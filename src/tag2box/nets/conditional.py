@@ -1,8 +1,10 @@
 """The conditional net, Pr_c(y|x,a): the same Fast R-CNN with noise inside. It knows the tags, and it teaches.
 
-One channel of noise z_k ~ U[0,1] at the resolution of conv5 is put beside its C' channels, and a 1×1 convolution brings
-C' + 1 channels back to C' (section 6.2 of the paper; scores G_k of eq. 2). That convolution has no bias and no
-activation after it, so it is linear,
+One channel of noise z_k at the resolution of conv5 is put beside its C' channels, and a 1×1 convolution brings C' + 1
+channels back to C' (section 6.2 of the paper; scores G_k of eq. 2). The paper draws U[0,1]; here it is U[−½,½], equal
+up to a bias in the convolution. So the mean of the noise changes nothing, and it can be strong without doing harm: with
+a mean of ½ it moves every feature of every sample alike. The convolution has no bias and no activation after it, so it
+is linear,
 
     conv([f; z_k]) = W_f f + w_z z_k,
 
@@ -24,7 +26,7 @@ from tag2box.nets.roi_head import MlpHead, RoIHead
 
 
 def draw_noise(features: Tensor, samples: int, generator: torch.Generator | None = None) -> Tensor:
-    """K fields of noise, U[0,1], for maps [N, C', h, w] → [K, N, 1, h, w]; K = 0: one field of zeros (PW_c).
+    """K fields of noise, U[−½,½], for maps [N, C', h, w] → [K, N, 1, h, w]; K = 0: one field of zeros (PW_c).
 
     They are drawn where the generator lives, so that a CPU generator gives every device the same samples.
     """
@@ -32,7 +34,7 @@ def draw_noise(features: Tensor, samples: int, generator: torch.Generator | None
     if samples == 0:
         return features.new_zeros((1, *shape))
     device = features.device if generator is None else generator.device
-    return torch.rand((samples, *shape), generator=generator, device=device).to(features.device)
+    return torch.rand((samples, *shape), generator=generator, device=device).sub_(0.5).to(features.device)
 
 
 def _by_sample(rows: Tensor, samples: int) -> Tensor:
