@@ -1,0 +1,191 @@
+"""`tag2box review`: a page on which a person accepts, corrects or rejects what the nets have found."""
+
+import secrets
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable
+from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.console import Console
+
+from tag2box.commands.label import SCORES
+from tag2box.commands.parts import Part, Source
+from tag2box.data import Dataset, TaggedImage, open_dataset, read_image
+from tag2box.errors import InputError, did_you_mean, name_some
+from tag2box.evaluation.tables import counted
+from tag2box.files import make_folder, require_writable
+from tag2box.known import write_known
+from tag2box.review.cache import LookCache, file_mark, note_pictures
+from tag2box.review.database import Database
+from tag2box.review.decided import known_of
+from tag2box.review.store import Store
+
+if TYPE_CHECKING:
+    from tag2box.pair import Pair
+    from tag2box.review.desk import Desk
+    from tag2box.review.look import Look
+
+HOST = "127.0.0.1"
+FILE = "review.sqlite"
+LOOKS = 1
+"""Raised when what is kept of a look changes."""
+
+
+def export_decisions(
+    run: Path, data: Path, out: Path, *, db: Path | None = None, split: str | None = None, images: Path | None = None
+) -> None:
+    """Write what has been decided so far as boxes.json."""
+    path = run / FILE if db is None else db
+    if not path.is_file():
+        raise InputError(f"expected decisions of a review, found no file {path}")
+    dataset = open_dataset(data, split, images=images, check=False, skip_bad_images=True)
+    with closing(Database(path)) as database:
+        _require_same_pictures(database, dataset)
+        known = known_of(Store(database), dataset.classes, dataset.images)
+        others = len(Store(database).known()) - len(known)
+    if not known:
+        raise InputError(f"{path}: expected decisions on images of {data}, found none")
+    make_folder(out.parent)
+    write_known(out, known)
+    console = Console(highlight=False)
+    decided = counted(sum(map(len, known.values())), "decision")
+    left_out = f"; {counted(others, 'other image')} in {path} left out" if others else ""
+    console.print(f"{decided} on {counted(len(known), 'image')}: {out}{left_out}", soft_wrap=True, markup=False)
+
+
+def review(
+    run: Path,
+    data: Path,
+    *,
+    db: Path | None = None,
+    split: str | None = None,
+    images: Path | None = None,
+    most: int | None = None,
+    port: int = 0,
+    browser: bool = True,
+    device: str = "auto",
+    proposals: Path | None = None,
+    workers: int | None = None,
+    skip_bad_images: bool = False,
+) -> None:
+    """Serve the page until Ctrl-C. Port 0: any that is free."""
+    _require_packages()
+    if most is not None and most < 1:
+        raise InputError(f"expected --most 1 or more, found {most}")
+    # Headers only, and in silence: this is to find what is wrong before the proposals take their time.
+    listed = open_dataset(data, split, images=images, check=False, skip_bad_images=skip_bad_images, warn=lambda _: None)
+    from tag2box.pair import open_pair
+
+    pair = open_pair(run, device)
+    _require_known_classes(listed, pair.classes, run)
+    path = run / FILE if db is None else db
+    require_writable(path)
+    with closing(_listen(port)) as listener:
+        source = Source(
+            data=data,
+            images=images,
+            preset=pair.recipe.data.proposals,
+            proposals=proposals,
+            workers=workers,
+            skip_bad_images=skip_bad_images,
+        )
+        part = source.open(split)
+        part = part.subset([bool(image.tags) for image in part.dataset])  # elsewhere there is nothing to decide
+        with closing(Database(path)) as database:
+            _require_same_pictures(database, part.dataset)
+            desk = _make_desk(database, pair, part, run, most)
+            _serve(desk, listener, browser, path)
+
+
+def _require_packages() -> None:
+    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise InputError(f"expected the package {missing[0]}, found none: pip install 'tag2box[review]'")
+
+
+def _require_known_classes(dataset: Dataset, classes: tuple[str, ...], run: Path) -> None:
+    for name in dataset.classes:
+        if name not in classes:
+            raise InputError(f"expected tags that {run} has learnt, found '{name}'{did_you_mean(name, classes)}")
+
+
+def _require_same_pictures(database: Database, dataset: Dataset) -> None:
+    """Two data sets may call different pictures by the same name."""
+    others = note_pictures(database, dataset.images)
+    if others:
+        raise InputError(
+            f"{database.path}: expected decisions on these pictures, found some on others of the same name "
+            f"({name_some(others, 3)}); keep these in another file with --db"
+        )
+
+
+def _make_desk(database: Database, pair: "Pair", part: Part, run: Path, most: int | None) -> "Desk":
+    from tag2box.review.desk import Desk
+    from tag2box.review.looker import Looker
+
+    weights = [run / "weights" / f"{name}.safetensors" for name in ("best", "last", "conditional")]
+    marks = [file_mark(path) for path in (*weights, part.store.path) if path.is_file()]
+    cache = LookCache(database, [LOOKS, marks, SCORES])
+    looker = Looker(part.dataset.images, cache, _look_with(pair, part))
+    return Desk(part.dataset, Store(database), looker, title=run.resolve().name, most=most)
+
+
+def _look_with(pair: "Pair", part: Part) -> "Callable[[TaggedImage], Look]":
+    from tag2box.review.look import look_at
+    from tag2box.review.looker import NOTHING
+
+    def look(image: TaggedImage) -> "Look":
+        proposals = part.store[image.id][: pair.recipe.data.max_proposals]
+        if len(proposals) < len(image.tags):
+            return NOTHING
+        tags = np.array([name in image.tags for name in pair.classes])
+        return look_at(pair, pair.study(read_image(image.path), proposals, tags), image, SCORES)
+
+    return look
+
+
+def _listen(port: int) -> socket.socket:
+    """A socket on this machine alone."""
+    listener = socket.socket()
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((HOST, port))
+        listener.listen()
+    except (OSError, OverflowError) as error:
+        listener.close()
+        reason = error.strerror if isinstance(error, OSError) else "not between 0 and 65535"
+        raise InputError(f"expected a free --port, found {port}: {reason}") from None
+    return listener
+
+
+def _serve(desk: "Desk", listener: socket.socket, browser: bool, path: Path) -> None:
+    import uvicorn
+
+    from tag2box.review.server import make_app
+
+    token = secrets.token_urlsafe(24)
+    address = f"http://{HOST}:{listener.getsockname()[1]}/{token}/"
+    settings = uvicorn.Config(
+        make_app(desk, token), log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=2
+    )
+    console = Console(highlight=False)
+    console.print(f"review of {counted(len(desk.images), 'image')}: {address}", soft_wrap=True, markup=False)
+    console.print(
+        f"decisions are kept in {path} as they are made; Ctrl-C ends the review", soft_wrap=True, markup=False
+    )
+    desk.looker.start()
+    if browser:  # in a thread: some browsers keep whoever opens them waiting
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+    try:
+        uvicorn.Server(settings).run(sockets=[listener])
+    except KeyboardInterrupt:
+        pass  # the way to end it
+    finally:
+        desk.looker.stop()
+    state = desk.state()
+    console.print(f"{len(state['done'])} of {counted(state['total'], 'image')} reviewed", soft_wrap=True)

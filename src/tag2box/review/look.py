@@ -1,0 +1,100 @@
+"""What a reviewer is shown of a picture, as plain values that are kept in the database and sent to the page."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+import numpy as np
+from torch import Tensor
+
+from tag2box.boxes import Boxes
+from tag2box.data.records import Dataset, TaggedImage
+from tag2box.inference import Found, as_detections, select_detections
+from tag2box.labels.choosing import choose
+from tag2box.labels.consensus import agreed
+from tag2box.labels.records import inside
+from tag2box.pair import Pair, Study
+from tag2box.uncertainty import class_uncertainty, uncertainty
+
+Box = list[float]
+"""x0, y0, x1, y1 in the picture's own pixels, inside it, to a tenth."""
+LEAST, MOST = 0.2, 5
+"""Of the prediction net's boxes of a class those are shown that have this score, at most so many, and the best."""
+
+
+class ClassLook(TypedDict):
+    """One tagged class in a picture."""
+
+    confidence: float
+    dissimilarity: float
+    self_diversity: float
+    predicted: list[tuple[float, Box]]
+    """The prediction net's boxes, each after its score, best first."""
+    samples: list[list[Box]]
+    """Those of each sample of the conditional net."""
+    suggested: list[Box]
+    """What `tag2box label` would write by the prediction net: where a reviewer starts from."""
+    agreed: list[Box]
+    """The same by the conditional net."""
+
+
+class Look(TypedDict):
+    """One picture."""
+
+    uncertainty: float | None
+    """None: the nets have had nothing to look at, and no class has boxes."""
+    classes: dict[str, ClassLook]
+
+
+def look_at(pair: Pair, study: Study, image: TaggedImage, scores: Mapping[str, float]) -> Look:
+    """What the nets say of a picture. `scores` are the least of a label by the prediction and the conditional net."""
+    gamma, inference = pair.recipe.rounds.gamma, pair.recipe.inference
+    found = select_detections(
+        study.probabilities,
+        study.boxes,
+        size=image.size,
+        nms=inference.nms,
+        min_score=inference.min_score,
+        max_detections=inference.max_detections,
+        best_of_each=True,
+    )
+    suggested = _labels(pair, found, image, scores["prediction"])
+    by_samples = _labels(pair, agreed(study), image, scores["conditional"])
+
+    def of_class(name: str) -> ClassLook:
+        label = pair.classes.index(name) + 1
+        own = class_uncertainty(study, label, gamma)
+        return {
+            "confidence": own.confidence,
+            "dissimilarity": own.dissimilarity,
+            "self_diversity": own.self_diversity,
+            "predicted": _predicted(found, label, image.size),
+            "samples": [_plain(boxes[labels == label], image.size) for boxes, labels in study.truths],
+            "suggested": suggested[name],
+            "agreed": by_samples[name],
+        }
+
+    return {"uncertainty": uncertainty(study, gamma), "classes": {name: of_class(name) for name in image.tags}}
+
+
+def _labels(pair: Pair, found: Found, image: TaggedImage, score: float) -> dict[str, list[Box]]:
+    """The boxes of each tag that `tag2box label` would choose from these."""
+    alone = Dataset(pair.classes, (image,))
+    (chosen,) = choose(as_detections(pair.classes, [image.id], [found]), alone, score).images
+    return {
+        tag: _rounded([label.box for label in chosen.labels if label.name == tag], image.size) for tag in image.tags
+    }
+
+
+def _predicted(found: Found, label: int, size: tuple[int, int]) -> list[tuple[float, Box]]:
+    rows = (found.labels == label - 1).nonzero().flatten().tolist()[:MOST]
+    shown = [row for rank, row in enumerate(rows) if rank == 0 or found.scores[row] >= LEAST]
+    return list(zip(found.scores[shown].tolist(), _plain(found.boxes[shown], size), strict=True))
+
+
+def _plain(boxes: Tensor, size: tuple[int, int]) -> list[Box]:
+    return _rounded(boxes.double().nan_to_num(0).numpy(), size)
+
+
+def _rounded(boxes: Boxes | Sequence[Sequence[float]], size: tuple[int, int]) -> list[Box]:
+    rows: list[Box] = inside(np.asarray(boxes, dtype=np.float64).reshape(-1, 4), size).round(1).tolist()
+    return rows
