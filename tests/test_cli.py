@@ -1,7 +1,7 @@
 import json
+import resource
 import subprocess
 import sys
-import time
 from importlib import import_module
 from pathlib import Path
 
@@ -23,12 +23,13 @@ def run(*arguments):
 
 
 def test_help_answers_at_once():
-    script = Path(sys.executable).with_name("tag2box")
-    taken = []
+    """In seconds of the processor, which other work on the machine does not lengthen much."""
+    script, taken = Path(sys.executable).with_name("tag2box"), []
     for _ in range(5):
-        began = time.monotonic()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([script, "--help"], check=True, stdout=subprocess.DEVNULL)
-        taken.append(time.monotonic() - began)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(taken) < 0.5
 
 

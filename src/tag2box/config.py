@@ -129,6 +129,8 @@ class Rounds:
     """γ: weight of the conditional net's own diversity against the prediction net's."""
     epsilon: float = 1.0
     """ε: the step of direct loss minimisation."""
+    epsilon_unit: Literal["score", "spread"] = "score"
+    """ε counts in scores, as in the paper, or in their spread in each picture, which shrinks as the nets agree."""
     threshold: float = 0.2
     """Picks of a sample below this probability become background."""
     nms: float = 0.3

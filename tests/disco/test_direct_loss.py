@@ -19,6 +19,7 @@ from tag2box.disco.direct_loss import (
     joint_score_difference,
     loss_augmented_scores,
     self_diversity_surrogate,
+    spread,
 )
 from tag2box.disco.sampling import constrained_argmax
 
@@ -250,3 +251,21 @@ def test_half_precision():
 def test_epsilon_is_not_nothing():
     with pytest.raises(ValueError, match="other than 0"):
         loss_augmented_scores(torch.zeros(2, 3), torch.zeros(2, 3), 0)
+
+
+@pytest.mark.parametrize("scale", [0.01, 1, 100])
+def test_in_units_of_the_spread_the_scale_of_the_scores_is_nothing(scale):
+    """The same labellings are tried, so that value and gradient by the unscaled scores are the same."""
+    theta, p = problem(3)
+    scores = torch.tensor(theta[0] + np.linspace(0, 1, 50)[:, None, None] * theta[1], requires_grad=True)
+    samples, p = constrained_argmax(scores, TAGS), torch.tensor(p)
+    plain = both(scores, p, samples, epsilon=0.3 * float(scores.detach().std(correction=0)))
+    scaled = both(scale * scores, p, samples, epsilon=0.3 * spread(scale * scores))
+    assert scaled.item() == pytest.approx(plain.item(), rel=1e-9)
+    (expected,), (gradient,) = torch.autograd.grad(plain, scores), torch.autograd.grad(scaled, scores)
+    assert expected.abs().sum() > 0
+    assert torch.allclose(gradient, expected)
+
+
+def test_scores_that_are_all_equal_still_have_a_unit():
+    assert spread(torch.zeros(2, 3, 4)) > 0

@@ -28,7 +28,7 @@ def direct_loss_surrogate(
     samples: Tensor,
     tags: Tensor,
     *,
-    epsilon: float = 1.0,
+    epsilon: float | Tensor = 1.0,
     gamma: float = 0.5,
     weights: Tensor | None = None,
 ) -> Tensor:
@@ -36,7 +36,8 @@ def direct_loss_surrogate(
 
     scores [K, B, C + 1]; probabilities of the prediction net [B, C + 1]; samples [K, B], which have to be
     `constrained_argmax(scores, tags)` itself, before any threshold; tags [C]; weights of the proposals [B].
-    A negative ε looks from the other side: for labellings of less loss rather than more.
+    A negative ε looks from the other side: for labellings of less loss rather than more. What a step of ε means depends
+    on how far the scores lie apart, which changes as they are learnt: `spread` measures it.
     """
     cross = cross_diversity_surrogate(scores, probabilities, samples, tags, epsilon=epsilon, weights=weights)
     if gamma == 0:
@@ -50,7 +51,7 @@ def cross_diversity_surrogate(
     samples: Tensor,
     tags: Tensor,
     *,
-    epsilon: float,
+    epsilon: float | Tensor,
     weights: Tensor | None = None,
 ) -> Tensor:
     """The surrogate of DIV(p, c), eq. 27: mean_k [S_k(ŷ_a) − S_k(ŷ_c)] / ε, arguments as above."""
@@ -59,7 +60,7 @@ def cross_diversity_surrogate(
 
 
 def self_diversity_surrogate(
-    scores: Tensor, samples: Tensor, tags: Tensor, *, epsilon: float, weights: Tensor | None = None
+    scores: Tensor, samples: Tensor, tags: Tensor, *, epsilon: float | Tensor, weights: Tensor | None = None
 ) -> Tensor:
     """The surrogate of DIV(c, c), eq. 28 mended: 2 mean_{k≠k'} [S_k(ŷ_b^{k'}) − S_k(ŷ_c^k)] / ε; of one sample, 0.
 
@@ -73,18 +74,23 @@ def self_diversity_surrogate(
 
 
 def loss_augmented_scores(
-    scores: Tensor, distribution: Tensor, epsilon: float, weights: Tensor | None = None
+    scores: Tensor, distribution: Tensor, epsilon: float | Tensor, weights: Tensor | None = None
 ) -> Tensor:
     """What eq. 29 (mended) maximises, for each proposal: G(i, c) + ε w_i E_{y ~ distribution}[Δ(y, c)], 0–1 part.
 
     scores [..., B, C + 1]; the distribution of the other labelling, which broadcasts with them: the prediction net's
     probabilities for ŷ_a, a sample as one-hot rows for ŷ_b. The expected 0–1 loss of label c is 1 − its probability.
     """
-    if epsilon == 0:
+    if not isinstance(epsilon, Tensor) and epsilon == 0:  # to look into a tensor would be to wait for the device
         raise ValueError("epsilon: expected a step other than 0, found 0")
     scores = at_least_float32(scores.detach())
     expected_loss = 1 - distribution.detach().to(scores)
     return scores + epsilon * _relative(weights, scores)[:, None] * expected_loss
+
+
+def spread(scores: Tensor) -> Tensor:
+    """The standard deviation of all scores [K, B, C + 1], never quite 0: a unit for ε that the scores carry along."""
+    return at_least_float32(scores.detach()).std(correction=0).clamp(min=1e-6)
 
 
 def joint_score_difference(scores: Tensor, labels: Tensor, other: Tensor) -> Tensor:
