@@ -21,6 +21,7 @@ def train(
     val_fraction: float | None = None,
     images: Path | str | None = None,
     proposals: Path | str | None = None,
+    reviewed: Path | str | None = None,
     overrides: Mapping[str, Any] | None = None,
     resume: bool = False,
     device: str = "auto",
@@ -35,6 +36,7 @@ def train(
     split: which part of the data to learn from; val_split or val_fraction: what to score each stage on, where the data
         has boxes, which are used for nothing else. The fraction held out is the same whatever the seed.
     images: where a COCO file's pictures are; proposals: a file of them, to be used instead of computing any.
+    reviewed: boxes that a person has given, boxes.json or the review.sqlite of `tag2box review`, to learn from as well.
     overrides: fields of the recipe by full name, as in `{"rounds.number": 3, "seed": 1}`.
     device: `"auto"`, `"cpu"` or `"cuda"`; workers: processes for proposals.
     skip_bad_images: go on without pictures that cannot be read.
@@ -67,6 +69,7 @@ def train(
         val_fraction=val_fraction,
         images=None if images is None else Path(images),
         proposals=None if proposals is None else Path(proposals),
+        reviewed=None if reviewed is None else Path(reviewed),
         overrides=overrides,
         resume=resume,
         device=device,

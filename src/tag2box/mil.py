@@ -61,6 +61,19 @@ class Targets(NamedTuple):
     """Index of that seed among the proposals, the target of its regression [B]."""
 
 
+class KnownSeeds(NamedTuple):
+    """What a person has said of an image's objects, in terms of its proposals."""
+
+    labels: Tensor
+    """Of the known boxes' own proposals, 1…C [S]."""
+    proposals: Tensor
+    """Those [S]."""
+    allowed: Tensor
+    """Which labels each proposal may have, bool [B, C + 1]."""
+    undecided: Tensor
+    """The tagged classes of which nothing is known, bool [C], on the CPU."""
+
+
 def wsddn_scores(class_logits: Tensor, proposal_logits: Tensor) -> Tensor:
     """Softmax over classes times softmax over proposals: [B, C], [B, C] → [B, C]. A column sums to at most 1."""
     return class_logits.float().softmax(dim=1) * proposal_logits.float().softmax(dim=0)
@@ -76,7 +89,14 @@ def wsddn_loss(scores: Tensor, tags: Tensor) -> Tensor:
 
 
 def refinement_targets(
-    scores: Tensor, boxes: Tensor, tags: Tensor, *, foreground: float = 0.5, left_out: float = 0.1, share: float = 0.0
+    scores: Tensor,
+    boxes: Tensor,
+    tags: Tensor,
+    *,
+    foreground: float = 0.5,
+    left_out: float = 0.1,
+    share: float = 0.0,
+    known: KnownSeeds | None = None,
 ) -> Targets:
     """What the scores of one branch teach the next: [B, C], [B, 4], bool[C] → Targets.
 
@@ -86,19 +106,29 @@ def refinement_targets(
     A proposal belongs to the seed it overlaps most: its class from IoU ≥ `foreground`, background below, and under
     `left_out` nothing at all (METHOD §5: an untouched region may hold a missed object).
 
+    Where a person has given boxes of a class, their proposals are its seeds, with the weight of the class's top score;
+    other classes have theirs elsewhere.
+
     With tags on the CPU nothing here waits for the device.
     """
-    labels, seeds = _seeds(scores.detach(), tags)  # [T], [T]
+    scores = scores.detach()
+    choice = scores if known is None else scores.masked_fill(~known.allowed[:, 1:], -1)
+    labels, seeds = _seeds(choice, tags if known is None else known.undecided)  # [T], [T]
+    overlaps = box_iou(boxes, boxes[seeds])  # [B, T]
+    if share and len(seeds):
+        more, candidates, further = _further_seeds(choice, boxes, labels, seeds, share)  # [T K] each
+        labels, seeds = torch.cat([labels, more]), torch.cat([seeds, candidates])
+        overlaps = torch.cat([overlaps, box_iou(boxes, boxes[candidates]).where(further, -1)], dim=1)  # [B, T + T K]
+    strength = scores[seeds, labels - 1]
+    if known is not None:
+        strength = torch.cat([scores.amax(dim=0)[known.labels - 1], strength])
+        overlaps = torch.cat([box_iou(boxes, boxes[known.proposals]), overlaps], dim=1)
+        labels, seeds = torch.cat([known.labels, labels]), torch.cat([known.proposals, seeds])
     if not len(seeds):
         none = torch.zeros(len(boxes), dtype=torch.long, device=boxes.device)
         return Targets(none, scores.new_zeros(len(boxes)), none)
-    overlaps = box_iou(boxes, boxes[seeds])  # [B, T]
-    if share:
-        more, candidates, further = _further_seeds(scores.detach(), boxes, labels, seeds, share)  # [T K] each
-        labels, seeds = torch.cat([labels, more]), torch.cat([seeds, candidates])
-        overlaps = torch.cat([overlaps, box_iou(boxes, boxes[candidates]).where(further, -1)], dim=1)  # [B, T + T K]
     overlap, nearest = overlaps.max(dim=1)  # [B], [B]
-    weights = scores.detach()[seeds, labels - 1][nearest] * (overlap >= left_out)
+    weights = strength[nearest] * (overlap >= left_out)
     return Targets(labels[nearest] * (overlap >= foreground), weights, seeds[nearest])
 
 
@@ -124,7 +154,8 @@ def _further_seeds(
 
     Candidates are the top `share` of a class's proposals, K of them and at least one. A seed is one that overlaps no
     better candidate by `APART` or more, be that one a seed or not, as in MIST's published code: it needs no loop.
-    Beyond MIST, what another tagged class scores higher, or has as its first seed, is left to that class.
+    Beyond MIST, what another tagged class scores higher, or has as its first seed, is left to that class; scores below
+    0 rule a proposal out.
 
     scores [B, C], boxes [B, 4], labels 1…C and first seeds [T] → labels and indices of candidates, whether they are
     seeds [T K].
@@ -135,7 +166,7 @@ def _further_seeds(
     apart = overlap.tril(-1).amax(dim=2) < APART  # [T, K]
     likeliest = own.argmax(dim=1)[ranked] == torch.arange(len(labels), device=labels.device)[:, None]
     taken = torch.zeros(len(boxes), dtype=torch.bool, device=boxes.device).index_fill(0, seeds, True)
-    further = apart & likeliest & ~taken[ranked]
+    further = apart & likeliest & ~taken[ranked] & (own.T.gather(1, ranked) >= 0)
     return labels[:, None].expand_as(ranked).flatten(), ranked.flatten(), further.flatten()
 
 
@@ -170,16 +201,22 @@ class MilLosses(NamedTuple):
 
 
 def mil_losses(
-    outputs: MilOutputs, boxes: Tensor, tags: Tensor, coding: Weights = PLAIN, *, share: float = 0.0
+    outputs: MilOutputs,
+    boxes: Tensor,
+    tags: Tensor,
+    coding: Weights = PLAIN,
+    *,
+    share: float = 0.0,
+    known: KnownSeeds | None = None,
 ) -> MilLosses:
     """All losses of an image with proposals [B, 4] and tags bool[C]: each branch learns from the one before.
 
-    share: of a class's proposals, those that can be seeds (`refinement_targets`).
+    share: of a class's proposals, those that can be seeds; known: what a person has said (`refinement_targets`).
     """
     scores = wsddn_scores(outputs.class_logits, outputs.proposal_logits)
     first, refined, regression = wsddn_loss(scores, tags), [], None
     for branch, logits in enumerate(outputs.refined):
-        targets = refinement_targets(scores, boxes, tags, share=share)
+        targets = refinement_targets(scores, boxes, tags, share=share, known=known)
         refined.append(refinement_loss(logits, targets))
         if outputs.offsets is not None and branch == len(outputs.refined) - 1:
             regression = regression_loss(outputs.offsets, boxes, targets, coding)

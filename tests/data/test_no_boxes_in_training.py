@@ -1,7 +1,12 @@
-"""Boxes are for evaluation only: what training holds does not lead to them, and training code does not import them."""
+"""Boxes are for evaluation only: what training holds does not lead to them, and training code does not import them.
+
+Boxes that a person has given for the purpose (`train --reviewed`) are an input of their own. They come from the file
+that the user names, as the engine's argument `known`, and from nowhere else.
+"""
 
 import ast
 import gc
+import inspect
 import types
 from pathlib import Path
 
@@ -14,6 +19,8 @@ from tag2box.data import GroundTruth, open_dataset, open_ground_truth
 BOX = (13, 17, 71, 73)
 MAY_SEE_BOXES = ("data/", "evaluation/", "commands/", "report/")
 NAMES_OF_BOXES = {"ground_truth", "open_ground_truth", "GroundTruth", "voc_boxes", "coco_json"}
+FROM_A_PERSON = ("known.py", "engine/known.py", "commands/reviewed.py", "review/decided.py", "review/store.py")
+"""All that known boxes pass through on their way into training."""
 
 
 def reachable(root):
@@ -78,3 +85,18 @@ def test_a_training_data_set_needs_no_annotations(make_devkit):
     year = make_devkit({"a": [("cat", BOX)]})
     (year / "Annotations" / "a.xml").write_text("never opened: not even XML")
     assert open_dataset(year)[0].tags == ("cat",)
+
+
+@pytest.mark.parametrize("name", FROM_A_PERSON)
+def test_known_boxes_come_from_no_ground_truth(name):
+    file = Path(tag2box.__file__).parent / name
+    assert not NAMES_OF_BOXES & set(imported_names(ast.parse(file.read_text(encoding="utf-8"))))
+
+
+def test_known_boxes_are_an_argument_of_their_own_and_there_are_none_unless_given():
+    from tag2box.commands.train import train
+    from tag2box.engine.loop import train_run
+
+    assert inspect.signature(train_run).parameters["known"].default is None
+    assert inspect.signature(train).parameters["reviewed"].default is None
+    assert inspect.signature(tag2box.train).parameters["reviewed"].default is None

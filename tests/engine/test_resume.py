@@ -68,6 +68,7 @@ def start(out, resume, death=None):
         if death:
             die_after(*death)
         options = {"evaluate": evaluate, "val": world, "report": Report(), "resume": resume, "device": "cpu"}
+        options["known"] = told["known"]
         loop.train_run(*world, recipe, Path(out), **options)
     except BaseException:
         traceback.print_exc()
@@ -110,7 +111,7 @@ print(json.dumps(ends))
 '''
 
 
-def run_twice(world, recipe, folder: Path, deaths=(), kills=0) -> list[int]:
+def run_twice(world, recipe, folder: Path, deaths=(), kills=0, known=None) -> list[int]:
     """Once whole, once in pieces; how the processes of the second ended."""
     told = {
         "images": [(one.id, str(one.path), one.size, one.tags) for one in world.dataset],
@@ -122,6 +123,7 @@ def run_twice(world, recipe, folder: Path, deaths=(), kills=0) -> list[int]:
         "seed": recipe.seed,
         "deaths": deaths,
         "kills": kills,
+        "known": known,
     }
     (folder / "told.json").write_text(json.dumps(told))
     (folder / "script.py").write_text(SCRIPT)
@@ -182,6 +184,20 @@ def test_killed_at_random_points_with_tags_first(world, make_recipe, tmp_path):
     ends = run_twice(world, recipe, tmp_path, kills=KILLS)
     assert ends.count(-9) == KILLS
     assert_equal(tmp_path, before=("tags",))
+
+
+def test_killed_at_random_points_with_known_boxes(world, make_recipe, tmp_path):
+    """A class of some pictures known, one tag taken away: decisions come from a file again, at every start."""
+    first, second, third = world.dataset.ids[:3]
+    known = {
+        first: {"red": [list(world.truth[0][0])]},
+        second: {"green": [list(world.truth[1][0]), [0, 0, 20, 20]]},
+        third: {"blue": []},
+    }
+    recipe = make_recipe(head={"dropout": 0.3}, data={"scales": (48, 64)}, rounds={"promise": 2.0, "samples": 3})
+    ends = run_twice(world, recipe, tmp_path, kills=KILLS, known=known)
+    assert ends.count(-9) == KILLS
+    assert_equal(tmp_path)
 
 
 SETUPS = {

@@ -17,6 +17,12 @@ COMMANDS = {
     "proposals": "boxes where objects could be, for every picture",
     "train": "a detector from tagged pictures",
     "evaluate": "score a run, or any detector's boxes: AP, CorLoc",
+    "report": "a run's page, report.html, written anew",
+    "predict": "boxes on new pictures and videos",
+    "label": "the tagged data set with boxes, for other tools",
+    "rank": "where a human look pays most",
+    "review": "look over the boxes on a local web page",
+    "export": "the detector as an ONNX file, for deployment",
 }
 
 
@@ -42,7 +48,8 @@ Ctrl-C (one line says how to go on: with the same command, or in `train` with --
 examples:
   tag2box demo
   tag2box train photos/ --recipe fast
-  tag2box evaluate runs/voc VOCdevkit/VOC2007 --split test"""
+  tag2box evaluate runs/voc VOCdevkit/VOC2007 --split test
+  tag2box predict runs/photos-1 holiday/"""
 
 
 def _run(arguments: Sequence[str]) -> None:

@@ -15,7 +15,8 @@ def parser() -> Parser:
 
     made = make_parser(
         "Learn to find objects from tags alone: proposals where they are not there yet, a warm start, then rounds in\n"
-        "which two nets teach each other. Boxes that the data set has serve to score each stage, never to learn.\n\n"
+        "which two nets teach each other. Boxes that the data set has serve to score each stage, never to learn.\n"
+        "Boxes that a person has given for the purpose, in `tag2box review`, do: --reviewed.\n\n"
         "The run directory gets args.yaml, results.csv, results.png, samples/, report.html and weights/; its\n"
         "weights/best.safetensors is the whole detector. Stop it whenever you like; --resume goes on, to the bit.",
         "recipes:\n"
@@ -29,6 +30,7 @@ def parser() -> Parser:
         "  tag2box train photos/ --recipe fast\n"
         "  tag2box train VOCdevkit/VOC2007 --split trainval --val-fraction 0.2 --out runs/voc\n"
         "  tag2box train VOCdevkit/VOC2007 --out runs/voc --resume\n"
+        "  tag2box train photos/ --recipe fast --reviewed runs/photos-1/review.sqlite\n"
         "  tag2box train photos/ --backbone.weights vgg16.safetensors --rounds.number 3 --data.scales 480,600",
         usage="tag2box train DATA [--recipe NAME|FILE] [--out RUN [--resume]] [options] [--section.field value] ...",
     )
@@ -45,6 +47,9 @@ def parser() -> Parser:
     made.add_argument("--val-fraction", metavar="F", type=float, help="or hold out this share, say 0.2, for it")
     made.add_argument("--images", metavar="DIR", type=Path, help="where a COCO file's pictures are")
     made.add_argument("--proposals", metavar="FILE", type=Path, help="use these (from `tag2box proposals --out`)")
+    made.add_argument(
+        "--reviewed", metavar="FILE", type=Path, help="a person's boxes: boxes.json or review.sqlite of `review`"
+    )
     made.add_argument("--cache", action="store_true", help="keep a frozen trunk's features (--data.cache true)")
     made.add_argument("--workers", metavar="N", type=int, help="processes for proposals (default: one per core)")
     made.add_argument("--skip-bad-images", action="store_true", help="go on without pictures that cannot be read")

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from tag2box.commands.parts import Part, Source, held_out, require_same_classes
+from tag2box.commands.reviewed import COPY, choose_reviewed, describe, keep_reviewed, within
 from tag2box.commands.run_folder import (
     SETTINGS,
     Judge,
@@ -20,9 +21,10 @@ from tag2box.commands.run_folder import (
     require_place,
 )
 from tag2box.config import Recipe, write_recipe
-from tag2box.data import Dataset
+from tag2box.data import Dataset, open_dataset
 from tag2box.errors import InputError, name_some
 from tag2box.files import make_folder
+from tag2box.known import Known
 from tag2box.report.page import write_report
 from tag2box.report.results import results_table
 
@@ -37,6 +39,7 @@ def train(
     val_fraction: float | None = None,
     images: Path | None = None,
     proposals: Path | None = None,
+    reviewed: Path | None = None,
     overrides: Mapping[str, Any] | None = None,
     resume: bool = False,
     device: str = "auto",
@@ -61,21 +64,26 @@ def train(
         workers=workers,
         skip_bad_images=skip_bad_images,
     )
+    decisions = _decisions(source, split, run, reviewed, resume)
     own, other = _open_parts(source, split, val_split, val_fraction)
     console = Console(highlight=False, quiet=not first)
-    own = fit_for_training(own, settings.data.max_proposals, console)
+    known = within(decisions, own.dataset)
+    if known:
+        console.print(describe(known, own.dataset, others=len(decisions) - len(known)), soft_wrap=True)
+    own = fit_for_training(_retagged(own, known), settings.data.max_proposals, console)
     if other is not None and not other.truth:  # none, or not a single box
         console.print(f"the {len(other.dataset):,} held-out images have no boxes, so they cannot be scored")
     given = {"recipe": recipe, "out": run, "split": split, "val-split": val_split, "val-fraction": val_fraction}
     command = _started_with(run) or _command(
-        data, {**given, "images": images, "proposals": proposals, **(overrides or {})}
+        data, {**given, "images": images, "proposals": proposals, "reviewed": reviewed, **(overrides or {})}
     )
     make_folder(run)
     if first and not (run / SETTINGS).exists():
+        keep_reviewed(run, decisions)
         write_recipe(settings, run / SETTINGS, comment=command)
     try:
         report = RunReport(run, own.dataset)
-        _learn(own, other, settings, report, resume=resume, device=device)
+        _learn(own, other, settings, report, resume=resume, device=device, known=known)
         if first:
             _conclude(own, other, report, console)
     except KeyboardInterrupt:
@@ -89,6 +97,21 @@ def _require_workable(settings: Recipe, device: str) -> None:
 
     pick_device(device)
     build_prediction_net(settings, classes=1)
+
+
+def _decisions(source: Source, split: str | None, run: Path, reviewed: Path | None, resume: bool) -> Known:
+    """What a person has decided, where there is anything; read before the proposals, which may take an hour."""
+    if reviewed is None and not (resume and (run / COPY).is_file()):
+        return {}
+    listed = open_dataset(  # headers only, and in silence
+        source.data,
+        split,
+        images=source.images,
+        check=False,
+        skip_bad_images=source.skip_bad_images,
+        warn=lambda _: None,
+    )
+    return choose_reviewed(run, reviewed, listed, resume)
 
 
 def _open_parts(
@@ -108,6 +131,15 @@ def _open_parts(
     classes = own.dataset.classes
     require_same_classes(classes, other.dataset.classes, of=own.dataset.split, and_of=val_split)
     return own, replace(other, dataset=replace(other.dataset, classes=classes))
+
+
+def _retagged(part: Part, known: Known) -> Part:
+    """With the tags that a person's decisions leave."""
+    if not known:
+        return part
+    from tag2box.engine.known import retagged
+
+    return replace(part, dataset=retagged(part.dataset, known))
 
 
 def fit_for_training(part: Part, max_proposals: int, console: Console) -> Part:
@@ -141,7 +173,9 @@ def _describe_tags(dataset: Dataset, console: Console) -> None:
             console.print(f"{words}, of {name_some(names)}", soft_wrap=True)
 
 
-def _learn(own: Part, other: Part | None, recipe: Recipe, report: RunReport, *, resume: bool, device: str) -> None:
+def _learn(
+    own: Part, other: Part | None, recipe: Recipe, report: RunReport, *, resume: bool, device: str, known: Known
+) -> None:
     from tag2box.engine.loop import train_run
 
     train_run(
@@ -154,6 +188,7 @@ def _learn(own: Part, other: Part | None, recipe: Recipe, report: RunReport, *, 
         report=report,
         resume=resume,
         device=device,
+        known=known,
     )
 
 

@@ -14,6 +14,7 @@ from tag2box.data.records import Dataset
 from tag2box.engine.checkpoint import fingerprint, load_net, load_optimiser, plain, read_state, save_state, sweep
 from tag2box.engine.feed import Feed
 from tag2box.engine.forward import conditional_outputs, noise_for, prediction_outputs
+from tag2box.engine.known import fingerprint_of_known, retagged
 from tag2box.engine.making import Nets, build_warm, make_fabric, make_optimiser, make_step
 from tag2box.engine.plan import Phase, generator_for, phases, rate_at, seed_for
 from tag2box.engine.record import Record, Report
@@ -22,6 +23,7 @@ from tag2box.engine.steps import Logs, pseudo_truths
 from tag2box.engine.tags import regions
 from tag2box.engine.views import Album, View
 from tag2box.errors import InputError, TrainingError
+from tag2box.known import Known
 from tag2box.progress import progress
 from tag2box.proposals.store import ProposalStore
 
@@ -41,12 +43,14 @@ def train_run(
     report: Report | None = None,
     resume: bool = False,
     device: str = "auto",
+    known: Known | None = None,
 ) -> None:
     """Train on tagged images and leave the weights in `out`/weights; with `resume`, go on from the last checkpoint.
 
-    `evaluate` scores each stage, `val` holds pictures to score the detector on, `report` hears of each stage.
+    `evaluate` scores each stage, `val` holds pictures to score the detector on, `report` hears of each stage. `known`
+    are boxes that a person has given for the purpose: the only ones that training can see.
     """
-    run = Run(dataset, store, recipe, out, evaluate=evaluate, val=val, report=report, device=device)
+    run = Run(dataset, store, recipe, out, evaluate=evaluate, val=val, report=report, device=device, known=known)
     if resume:
         run.resume()
     run.go()
@@ -66,8 +70,11 @@ class Run:
         val: tuple[Dataset, ProposalStore] | None,
         report: Report | None,
         device: str,
+        known: Known | None = None,
     ) -> None:
         self.recipe = recipe
+        known = {one.id: known[one.id] for one in dataset if known.get(one.id)} if known else {}
+        dataset, self._decisions = retagged(dataset, known), fingerprint_of_known(known)
         self.fabric = make_fabric(device, recipe.precision)
         if recipe.optimiser.images % self.fabric.world_size:
             found = f"{recipe.optimiser.images} for {self.fabric.world_size} processes"
@@ -76,7 +83,7 @@ class Run:
         warm = build_warm(recipe, len(dataset.classes)).to(self.fabric.device)
         self.nets = Nets(warm=warm)
         make = partial(Album, data=recipe.data, device=self.fabric.device, trunk=warm.trunk, head=warm.head)
-        self.album = make(dataset, store)
+        self.album = make(dataset, store, known=known)
         self.val_album = None if val is None else make(*val)
         self.feed = Feed(self.album, recipe, process=self.fabric.global_rank, processes=self.fabric.world_size)
         self.phases = phases(recipe, len(dataset))
@@ -85,7 +92,7 @@ class Run:
         self.weights.mkdir(parents=True, exist_ok=True)
         self.record = Record()
         self.stages = Stages(
-            recipe, self.fabric, self.album, self.val_album, self.record, self.weights, evaluate, report
+            recipe, self.fabric, self.album, self.val_album, self.record, self.weights, evaluate, report, len(known)
         )
         self._restored: dict[str, Tensor] = {}
         self._sound = torch.tensor(True, device=self.fabric.device)
@@ -112,6 +119,8 @@ class Run:
         tensors, state = read_state(self.checkpoint)
         if state["recipe"] != plain(self.recipe) or state.get("data") != fingerprint(self.album.dataset):
             raise InputError(f"{self.checkpoint} was made with another recipe or data set; resume with the same")
+        if state.get("known", "") != self._decisions:
+            raise InputError(f"{self.checkpoint} was made with other known boxes; resume with the same")
         self.phase, self.step = state["phase"], state["step"]
         if "prediction" in state["nets"]:
             self.nets.start_rounds(self.recipe, self.fabric.device)
@@ -242,7 +251,7 @@ class Run:
             "recipe": plain(self.recipe),
             "data": fingerprint(self.album.dataset),
             "record": self.record.state(),
-        }
+        } | ({"known": self._decisions} if self._decisions else {})
         save_state(self.checkpoint, nets, inner, state)
         now = time.monotonic()
         return now + max(SAVE_EVERY_S, 30 * (now - began))  # large nets take long to write

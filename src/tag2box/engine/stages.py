@@ -41,6 +41,8 @@ class Stages:
     weights: Path
     evaluate: Evaluate | None
     report: Report | None
+    known_images: int = 0
+    """Training pictures that a person has decided on: CorLoc is then not from tags alone, and the row says so."""
 
     def tags(self) -> None:
         """The tags are learnt: there is nothing yet that finds a box."""
@@ -68,6 +70,8 @@ class Stages:
         if not self.fabric.is_global_zero:
             return {"stage": stage}
         row: dict[str, Any] = {"stage": stage, **extra}
+        if self.known_images:
+            row["known_images"] = self.known_images
         if self.evaluate is not None and scorer is not None:
             with self.fabric.autocast():
                 own = detect(scorer, self.album, self.recipe, tagged_only=True, min_score=min_score)

@@ -12,12 +12,13 @@ from torch.nn import functional
 from torchvision.ops import box_iou
 
 from tag2box.config import Rounds, Warm
-from tag2box.disco.direct_loss import direct_loss_surrogate
+from tag2box.disco.direct_loss import direct_loss_surrogate, spread
 from tag2box.disco.diversity import localisation_diversities
 from tag2box.disco.offsets import FAST_RCNN, decode, encode
 from tag2box.disco.prediction_loss import balanced_weights, prediction_loss, sample_weights
 from tag2box.disco.sampling import PseudoTruth, constrained_argmax, pseudo_ground_truths
 from tag2box.engine.forward import conditional_outputs, prediction_outputs, warm_outputs
+from tag2box.engine.known import clamped, with_known
 from tag2box.engine.views import View
 from tag2box.mil import MilNet, mil_losses
 from tag2box.nets.conditional import ConditionalNet
@@ -39,7 +40,8 @@ class WarmStep(nn.Module):
         """The mean loss of the views."""
         images, refined, regression = [], [], []
         for view, outputs in zip(views, warm_outputs(self.net, views), strict=True):
-            losses = mil_losses(outputs, view.boxes, view.tags, FAST_RCNN, share=self.settings.seeds)
+            known = None if view.known is None else view.known.seeds
+            losses = mil_losses(outputs, view.boxes, view.tags, FAST_RCNN, share=self.settings.seeds, known=known)
             images.append(losses.wsddn)
             weighed = [self.settings.first_refinement * one for one in losses.refined[:1]] + [*losses.refined[1:]]
             refined += [torch.stack(weighed).sum()] if weighed else []
@@ -62,21 +64,22 @@ class ConditionalStep(nn.Module):
         outputs = conditional_outputs(self.net, views, noise)
         pairs = [self._view(*one) for one in zip(views, outputs, predictions, strict=True)]
         direct, boxes = (torch.stack(values).mean() for values in zip(*pairs, strict=True))
-        spread = torch.stack([one.scores.detach().float().std() for one in outputs]).mean()
+        apart = torch.stack([spread(one.scores) for one in outputs]).mean()
         loss = direct + self.settings.loss_ratio * boxes
-        return loss, {"loss_direct": direct, "loss_apart": boxes, "score_spread": spread}
+        return loss, {"loss_direct": direct, "loss_apart": boxes, "score_spread": apart}
 
     def _view(self, view: View, outputs: Outputs, prediction: Outputs) -> tuple[Tensor, Tensor]:
         settings, scores = self.settings, outputs.scores.float()  # [K, B, C + 1]
-        samples = constrained_argmax(scores.detach(), view.tags)  # [K, B]
+        possible = clamped(scores, view.known)
+        samples = constrained_argmax(possible.detach(), view.tags)  # [K, B]
         probabilities = prediction.scores.float().softmax(-1)
         weights = sample_weights(samples)  # [B]
         direct = direct_loss_surrogate(
-            scores,
+            possible,
             probabilities,
             samples,
             view.tags,
-            epsilon=settings.epsilon,
+            epsilon=settings.epsilon * (spread(scores) if settings.epsilon_unit == "spread" else 1),
             gamma=settings.gamma,
             weights=weights,
         )
@@ -123,19 +126,23 @@ Boxed = tuple[Tensor, Tensor]
 
 
 def pseudo_truths(view: View, outputs: Outputs, settings: Rounds) -> tuple[Tensor, list[Boxed]]:
-    """Samples [K, B] of the conditional net (eq. 2–4) and the pseudo ground truth that each leaves after thinning."""
+    """Samples [K, B] of the conditional net (eq. 2–4) and the pseudo ground truth that each leaves after thinning.
+
+    Of classes that a person has decided on it is that person's boxes.
+    """
     scores = outputs.scores.float()
-    samples = constrained_argmax(scores, view.tags)  # [K, B]
+    samples = constrained_argmax(clamped(scores, view.known), view.tags)  # [K, B]
     taught = samples
     if settings.promise:
         scores = with_promise(scores, settings.promise)
-        taught = constrained_argmax(scores, view.tags)
+        taught = constrained_argmax(clamped(scores, view.known), view.tags)
     boxes = decode(of_samples(outputs.offsets.float(), taught), view.boxes, FAST_RCNN)  # [K, B, 4]
     picks: list[PseudoTruth] = pseudo_ground_truths(
         taught, scores.softmax(-1), boxes, view.tags, settings.threshold, settings.nms
     )
     chosen = boxes if settings.regressed else view.boxes.expand_as(boxes)
-    return samples, [(chosen[k, pick.indices], pick.classes) for k, pick in enumerate(picks)]
+    truths = [(chosen[k, pick.indices], pick.classes) for k, pick in enumerate(picks)]
+    return samples, [with_known(truth, view.known) for truth in truths]
 
 
 def with_promise(scores: Tensor, weight: float) -> Tensor:

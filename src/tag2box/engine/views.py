@@ -12,9 +12,11 @@ from torch import Tensor
 
 from tag2box.config import Data
 from tag2box.data.records import Dataset
+from tag2box.engine.known import Decided, decide
 from tag2box.engine.loader import FromFiles, Loader, make_loader
 from tag2box.engine.plan import Showing
 from tag2box.inference import flip_boxes, resized
+from tag2box.known import Known
 from tag2box.nets.backbone import Trunk
 from tag2box.nets.roi_head import RoIHead
 from tag2box.proposals.store import ProposalStore
@@ -38,28 +40,52 @@ class View:
     """[C', h, w]"""
     pooled: Tensor | None = None
     """[B, C', size, size]"""
+    known: Decided | None = None
+    """What a person has said of it."""
 
 
 def show(
-    picture: Tensor, proposals: Tensor, tags: Tensor, *, scale: int, max_side: int, mirrored: bool = False, stride: int
+    picture: Tensor,
+    proposals: Tensor,
+    tags: Tensor,
+    *,
+    scale: int,
+    max_side: int,
+    mirrored: bool = False,
+    stride: int,
+    known: Decided | None = None,
 ) -> View:
     """A picture uint8 [3, H, W] with proposals [B, 4] and tags [C] at a scale, its short side's length in pixels."""
     pixels, x, y = resized(picture, scale, max_side)
     grown = torch.tensor([x, y, x, y])  # made on the device it would wait for all that is queued there
-    boxes = proposals * grown.to(proposals.device, non_blocking=True)
+    grown = grown.to(proposals.device, non_blocking=True)
+    boxes, given = proposals * grown, None if known is None else known.boxes * grown
     if mirrored:
         pixels, boxes = pixels.flip(2), flip_boxes(boxes, pixels.shape[2])
+        given = None if given is None else flip_boxes(given, pixels.shape[2])
+    known = None if known is None or given is None else known._replace(boxes=given)
     grid = (-(-pixels.shape[1] // stride), -(-pixels.shape[2] // stride))
-    return View(boxes, tags, (pixels.shape[2], pixels.shape[1]), grid, pixels=pixels)
+    return View(boxes, tags, (pixels.shape[2], pixels.shape[1]), grid, pixels=pixels, known=known)
 
 
 class Album:
-    """A data set's pictures, proposals and tags, and the features of a frozen trunk where they are to be kept."""
+    """A data set's pictures, proposals and tags, and the features of a frozen trunk where they are to be kept.
+
+    `known`, boxes that a person has given, has to agree with the tags (`retagged`).
+    """
 
     def __init__(
-        self, dataset: Dataset, store: ProposalStore, data: Data, device: torch.device, trunk: Trunk, head: RoIHead
+        self,
+        dataset: Dataset,
+        store: ProposalStore,
+        data: Data,
+        device: torch.device,
+        trunk: Trunk,
+        head: RoIHead,
+        known: Known | None = None,
     ) -> None:
         self.dataset, self.store, self.data, self.device = dataset, store, data, device
+        self._known, self._decided = known or {}, dict[int, Decided | None]()
         self.tags = torch.from_numpy(dataset.tag_matrix())  # [N, C]
         self._trunk, self._head = trunk, head
         self._kept: dict[tuple[int, int, bool], View] | None = {} if data.cache and trunk.frozen else None
@@ -103,7 +129,17 @@ class Album:
             max_side=self.data.max_side,
             mirrored=mirrored,
             stride=self._trunk.stride,
+            known=self._what_is_known(index),
         )
+
+    def _what_is_known(self, index: int) -> Decided | None:
+        """Of that picture, in its own pixels; worked out once."""
+        image = self.dataset[index]
+        if image.id in self._known and index not in self._decided:
+            proposals = self.store[image.id][: self.data.max_proposals]
+            own = decide(self._known[image.id], proposals, self.tags[index].numpy(), self.dataset.classes)
+            self._decided[index] = None if own is None else own.to(self.device)
+        return self._decided.get(index)
 
     @torch.no_grad()
     def _featured(self, view: View) -> View:

@@ -1,0 +1,64 @@
+"""`tag2box rank`: the pictures that the two nets are least sure of."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tag2box.cli.parsing import DATA_FORMATS, Parser, add_part, make_parser
+from tag2box.errors import InputError
+
+
+def parser() -> Parser:
+    """Its options."""
+    made = make_parser(
+        "Put pictures in the order in which a human look pays most: first those where the two nets of a run differ\n"
+        "most. RUN is a run directory of `tag2box train` with both nets. Prints the first, writes all of them with\n"
+        "the best box of each tag as CSV, and beside it the first as pictures with both nets' boxes. Where DATA has\n"
+        "boxes, it also says how well each score knows which boxes are wrong.",
+        "scores (of each tag, and of the picture):\n"
+        "  distance        1 - IoU of the prediction net's best box with those in the conditional net's samples;\n"
+        "                  of a picture, that of its most doubtful tag\n"
+        "  dissimilarity   of the two nets' labels of the proposals, as in training\n"
+        "  self-diversity  of the samples' labels: how often two of them differ\n"
+        "  total           the sum of these two\n"
+        "  confidence      the prediction net's best score; of a picture, that of its least sure tag\n\n"
+        f"{DATA_FORMATS}\n\n"
+        "examples:\n"
+        "  tag2box rank runs/photos-1 photos/\n"
+        "  tag2box rank runs/voc VOCdevkit/VOC2007 --split trainval --by confidence --top 50 --out voc.csv",
+        usage="tag2box rank RUN DATA [options]",
+    )
+    made.add_argument(
+        "data", metavar="RUN DATA", nargs="+", type=Path, help="the run, and the data set (formats below)"
+    )
+    made.add_argument(
+        "--out",
+        metavar="FILE",
+        type=Path,
+        default=Path("ranking.csv"),
+        help="default: ranking.csv; also .jpg, -risk.png",
+    )
+    made.add_argument(
+        "--by",
+        metavar="SCORE",
+        default="distance",
+        help="distance (default), total, dissimilarity, self-diversity, or confidence, the least first",
+    )
+    made.add_argument("--top", metavar="N", type=int, default=20, help="print and draw so many (default: 20)")
+    made.add_argument("--no-pictures", action="store_true", help="draw none, write the CSV alone")
+    add_part(made)
+    made.add_argument("--device", metavar="NAME", default="auto", help="auto (default), cpu or cuda")
+    made.add_argument("--proposals", metavar="FILE", type=Path, help="use these (from `tag2box proposals --out`)")
+    made.add_argument("--workers", metavar="N", type=int, help="processes for proposals (default: one per core)")
+    made.add_argument("--skip-bad-images", action="store_true", help="go on without pictures that cannot be read")
+    return made
+
+
+def run(data: Sequence[Path], no_pictures: bool, **options: Any) -> None:
+    """What was asked for."""
+    if len(data) != 2:
+        raise InputError(f"expected RUN DATA, found {'only ' if len(data) < 2 else ''}{' '.join(map(str, data))}")
+    from tag2box.commands.rank import rank_dataset
+
+    source, dataset = data
+    rank_dataset(source, dataset, pictures=not no_pictures, **options)
