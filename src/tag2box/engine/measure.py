@@ -121,10 +121,12 @@ def measure_diversities(
 ) -> dict[str, float]:
     """DIV(p, c), DIV(c, c), DIV(p, p) and DISC (eq. 8–12), mean over pictures; the same ones and noise each time.
 
-    The estimate has no bias whatever K is, and four times as many samples as in training halve what it strays by.
+    The estimate has no bias whatever K is, and four times as many samples as in training halve what it strays by. One
+    sample stays one, a net of one answer.
     """
     chosen = range(0, len(album), -(-len(album) // most))
-    recipe = replace(recipe, rounds=replace(recipe.rounds, samples=4 * recipe.rounds.samples))
+    number = recipe.rounds.samples
+    recipe = replace(recipe, rounds=replace(recipe.rounds, samples=4 * number if number > 1 else 1))
     rows = []
     for index in chosen:
         view = album.view(index, recipe.inference.scales[0])
