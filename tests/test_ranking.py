@@ -58,8 +58,10 @@ def test_a_picture_and_its_tags():
         one = by_name[name]
         best = study.probabilities[:, label].argmax()  # the detector's best box is that proposal's, regressed
         assert one.box == pytest.approx(study.boxes[best, label].tolist())
-        assert one.doubts == (box_distance(study, label, one.box), class_uncertainty(study, label))
+        distance, labels = box_distance(study, label, one.box), class_uncertainty(study, label)
+        assert one.doubts == (pytest.approx((distance + 1 - labels.confidence) / 2), distance, labels)
     assert found.doubts.distance == max(one.doubts.distance for one in found.classes)
+    assert found.doubts.doubt == max(one.doubts.doubt for one in found.classes)
     first, second = (one.doubts.by("dissimilarity") for one in found.classes)
     assert first >= second
 
@@ -67,7 +69,7 @@ def test_a_picture_and_its_tags():
 def test_a_picture_without_a_tag_and_one_without_proposals():
     image = TaggedImage("x", "x.jpg", (100, 100), ())
     study = random_study(3)
-    assert doubts_of(PAIR, image, study) == DoubtedImage(image, Doubts(0.0, image_uncertainty(study)), ())
+    assert doubts_of(PAIR, image, study) == DoubtedImage(image, Doubts(0.0, 0.0, image_uncertainty(study)), ())
     assert doubts_of(PAIR, image, None) == DoubtedImage(image, None, ())
 
 
@@ -79,8 +81,9 @@ def test_without_any_box_it_is_all_of_the_picture():
 
 
 def test_every_doubt_by_name():
-    doubts = Doubts(0.7, Uncertainty(0.1, 0.2, 0.9))
+    doubts = Doubts(0.4, 0.7, Uncertainty(0.1, 0.2, 0.9))
     assert {name: pytest.approx(doubts.by(name)) for name in BY} == {
+        "doubt": 0.4,
         "distance": 0.7,
         "total": 0.3,
         "dissimilarity": 0.1,
@@ -91,7 +94,7 @@ def test_every_doubt_by_name():
 
 def test_the_order():
     def image(id, *numbers):
-        doubts = Doubts(numbers[0], Uncertainty(*numbers[1:])) if numbers else None
+        doubts = Doubts((numbers[0] + 1 - numbers[3]) / 2, numbers[0], Uncertainty(*numbers[1:])) if numbers else None
         return DoubtedImage(TaggedImage(id, id, (9, 9), ()), doubts, ())
 
     images = [
@@ -105,6 +108,7 @@ def test_the_order():
     def order(by):
         return [one.image.id for one in in_order(images, by)]
 
+    assert order("doubt") == ["unknown", "far and unsure", "far", "split", "sure"]
     assert order("distance") == ["unknown", "far and unsure", "far", "split", "sure"]
     assert order("confidence") == ["unknown", "far and unsure", "far", "sure", "split"]
     assert order("total") == ["unknown", "split", "sure", "far and unsure", "far"]

@@ -1,9 +1,10 @@
 """The pictures of a data set in the order in which a human look pays most, with the best box of each tag.
 
-Beside the doubts of `uncertainty.py`, which are about the labels of proposals, there is one about boxes: how far the
+Beside the measures of `uncertainty.py`, which are about the labels of proposals, there is one about boxes: how far the
 conditional net's are from the detector's best one. It is DIV(p, c) of eq. 8 with 1 − IoU for a loss: the dissimilarity
-of the nets plus γ times the self-diversity of the samples, since a single best box has no diversity of its own. Of all
-doubts it is the best judge of which boxes are wrong (docs/rank.md).
+of the nets plus γ times the self-diversity of the samples, since a single best box has no diversity of its own. It and
+the detector's confidence know different things, so the two together are the doubt that pictures are ordered by
+(docs/rank.md).
 """
 
 import csv
@@ -24,7 +25,7 @@ from tag2box.pipeline import run_ahead, worker_pool
 from tag2box.proposals.store import ProposalStore
 from tag2box.uncertainty import Uncertainty, class_uncertainty, image_uncertainty
 
-_NUMBERS = ("distance", "dissimilarity", "self_diversity", "confidence")
+_NUMBERS = ("doubt", "distance", "dissimilarity", "self_diversity", "confidence")
 COLUMNS = ("rank", "image", "class", "box", *_NUMBERS, *(f"image_{name}" for name in _NUMBERS))
 """Of ranking.csv."""
 AHEAD = 8
@@ -34,13 +35,16 @@ AHEAD = 8
 class Doubts(NamedTuple):
     """About a picture, or one of its tags."""
 
+    doubt: float
+    """The mean of the distance and of what confidence lacks to 1; of a picture, that of its most doubtful tag."""
     distance: float
-    """Between the nets' boxes, 0 to 1; of a picture, that of its most doubtful tag."""
+    """Between the nets' boxes, 0 to 1; of a picture, that of the tag where it is greatest."""
     labels: Uncertainty
 
     def by(self, name: str) -> float:
         """One of them by name, such that more is more doubtful."""
         return {
+            "doubt": self.doubt,
             "distance": self.distance,
             "total": self.labels.total,
             "dissimilarity": self.labels.dissimilarity,
@@ -48,12 +52,12 @@ class Doubts(NamedTuple):
             "confidence": 1 - self.labels.confidence,
         }[name]
 
-    def numbers(self) -> tuple[float, float, float, float]:
-        """As they are written down: distance, dissimilarity, self-diversity, confidence."""
-        return self.distance, *self.labels
+    def numbers(self) -> tuple[float, ...]:
+        """As they are written down: doubt, distance, dissimilarity, self-diversity, confidence."""
+        return self.doubt, self.distance, *self.labels
 
 
-BY = ("distance", "total", "dissimilarity", "self-diversity", "confidence")
+BY = ("doubt", "distance", "total", "dissimilarity", "self-diversity", "confidence")
 """What pictures can be ordered by. The last one is every detector's."""
 
 
@@ -96,11 +100,13 @@ def doubts_of(pair: Pair, image: TaggedImage, study: Study | None, by: str = BY[
     classes = []
     for name in image.tags:
         label = pair.classes.index(name) + 1
-        doubts = Doubts(box_distance(study, label, best[label]), class_uncertainty(study, label, gamma))
-        classes.append(DoubtedClass(name, best[label], doubts))
-    farthest = max((one.doubts.distance for one in classes), default=0.0)
+        labels, distance = class_uncertainty(study, label, gamma), box_distance(study, label, best[label])
+        doubt = (distance + 1 - labels.confidence) / 2
+        classes.append(DoubtedClass(name, best[label], Doubts(doubt, distance, labels)))
     classes.sort(key=lambda one: -one.doubts.by(by))
-    return DoubtedImage(image, Doubts(farthest, image_uncertainty(study, gamma)), tuple(classes))
+    doubt = max((one.doubts.doubt for one in classes), default=0.0)
+    distance = max((one.doubts.distance for one in classes), default=0.0)
+    return DoubtedImage(image, Doubts(doubt, distance, image_uncertainty(study, gamma)), tuple(classes))
 
 
 def box_distance(study: Study, label: int, box: Box) -> float:
@@ -137,7 +143,7 @@ def ranking_csv(ranked: Sequence[DoubtedImage]) -> str:
 
 
 def _written(doubts: Doubts | None) -> list[str]:
-    return [""] * 4 if doubts is None else [f"{value:.6g}" for value in doubts.numbers()]
+    return [""] * len(_NUMBERS) if doubts is None else [f"{value:.6g}" for value in doubts.numbers()]
 
 
 def _best_boxes(pair: Pair, image: TaggedImage, study: Study) -> Mapping[int, Box]:

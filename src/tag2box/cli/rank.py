@@ -16,8 +16,9 @@ def parser() -> Parser:
         "the best box of each tag as CSV, and beside it the first as pictures with both nets' boxes. Where DATA has\n"
         "boxes, it also says how well each score knows which boxes are wrong.",
         "scores (of each tag, and of the picture):\n"
+        "  doubt           the mean of the next, and of what confidence lacks to 1\n"
         "  distance        1 - IoU of the prediction net's best box with those in the conditional net's samples;\n"
-        "                  of a picture, that of its most doubtful tag\n"
+        "                  of a picture, like doubt, that of its worst tag\n"
         "  dissimilarity   of the two nets' labels of the proposals, as in training\n"
         "  self-diversity  of the samples' labels: how often two of them differ\n"
         "  total           the sum of these two\n"
@@ -41,8 +42,8 @@ def parser() -> Parser:
     made.add_argument(
         "--by",
         metavar="SCORE",
-        default="distance",
-        help="distance (default), total, dissimilarity, self-diversity, or confidence, the least first",
+        default="doubt",
+        help="doubt (default), distance, total, dissimilarity, self-diversity, or confidence, the least first",
     )
     made.add_argument("--top", metavar="N", type=int, default=20, help="print and draw so many (default: 20)")
     made.add_argument("--no-pictures", action="store_true", help="draw none, write the CSV alone")

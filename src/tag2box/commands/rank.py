@@ -33,7 +33,7 @@ def rank_dataset(
     data: Path,
     *,
     out: Path = Path("ranking.csv"),
-    by: str = "distance",
+    by: str = "doubt",
     top: int = 20,
     pictures: bool = True,
     split: str | None = None,
@@ -82,7 +82,7 @@ def rank_dataset(
     return ranked
 
 
-def rank_part(pair: "Pair", part: Part, by: str = "distance") -> "list[DoubtedImage]":
+def rank_part(pair: "Pair", part: Part, by: str = "doubt") -> "list[DoubtedImage]":
     """Every image, the most doubtful first."""
     from tag2box.ranking import doubts_of, in_order, studies
 
@@ -143,12 +143,13 @@ def _print_top(top: "Sequence[DoubtedImage]", number: int, by: str, console: Con
     console.print(f"{counted(number, 'image')}, the most uncertain first (by {by})")
     table = Table(box=lines.SIMPLE_HEAD, pad_edge=False)
     table.add_column("", justify="right")
-    table.add_column("image", overflow="fold", max_width=24)
-    table.add_column("tags", overflow="fold", max_width=24)
-    for heading in ("distance", "dissim.", "self-div.", "conf."):
+    table.add_column("image", overflow="fold", max_width=20)
+    table.add_column("tags", overflow="fold", max_width=20)
+    headings = ("doubt", "distance", "dissim.", "self-div.", "conf.")
+    for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     for rank, one in enumerate(top, 1):
-        numbers = ["–"] * 4 if one.doubts is None else [f"{value:.3f}" for value in one.doubts.numbers()]
+        numbers = ["–"] * len(headings) if one.doubts is None else [f"{value:.3f}" for value in one.doubts.numbers()]
         tags = [tag.name for tag in one.classes] or one.image.tags
         # Texts, because a name in square brackets would be taken for a style.
         table.add_row(str(rank), Text(one.image.id), Text(", ".join(tags)), *numbers)

@@ -7,12 +7,15 @@ from tag2box.evaluation.plots import BLUE, GREY, ORANGE, save
 from tag2box.evaluation.ranking import RiskCoverage
 
 COLOURS = {
-    "distance": BLUE,
+    "doubt": BLUE,
+    "distance": "#1c8f9c",
     "total": "#b0413e",
     "dissimilarity": "#8a5fb0",
     "self-diversity": "#3c8d5a",
     "confidence": ORANGE,
 }
+SETTLED = 0.05
+"""The coverage from which a curve is to be seen."""
 
 
 def plot_risk(curves: Mapping[str, RiskCoverage], path: Path) -> None:
@@ -28,7 +31,9 @@ def plot_risk(curves: Mapping[str, RiskCoverage], path: Path) -> None:
         label = f"{name}: {100 * curve.area:.1f}"
         axes.plot(100 * curve.coverage, 100 * curve.risk, color=COLOURS.get(name, GREY), linewidth=1.8, label=label)
     axes.set(xlim=(0, 100), xlabel="boxes taken, the surest first (per cent)", ylabel="of these wrong (per cent)")
-    axes.set_ylim(bottom=0)
+    # A single box is wrong or right, so curves begin at 100 or at 0: that is not what the scale is for.
+    settled = [100 * float(curve.risk[curve.coverage >= SETTLED].max()) for curve in curves.values()]
+    axes.set_ylim(0, max(1.25 * max(settled), 1))
     axes.set_title(f"Who knows which of {len(some.risk):,} boxes are wrong?", fontsize="medium")
     axes.grid(color="#e4e6ea", linewidth=0.8)
     axes.set_axisbelow(True)
