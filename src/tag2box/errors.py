@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib.util import find_spec
 
 
 class InputError(Exception):
@@ -12,8 +13,36 @@ class InputError(Exception):
     """
 
 
-class TrainingError(Exception):
-    """A run cannot go on, though nobody's input is wrong. The message is one line: what happened, and what is left."""
+class WorkError(Exception):
+    """The work cannot go on, though nobody's input is wrong. The message is one line: what happened, and what is left.
+
+    The command line prints it and exits with code 1.
+    """
+
+
+class TrainingError(WorkError):
+    """A run cannot go on."""
+
+
+def require_choice(option: str, found: str, choices: Iterable[str]) -> None:
+    """Refuse a word that is none of two or more choices.
+
+    >>> require_choice("--by", "size", ["doubt", "size"])
+    >>> require_choice("--by", "doubts", ["doubt", "size"])
+    Traceback (most recent call last):
+    tag2box.errors.InputError: expected --by doubt or size, found 'doubts'; did you mean 'doubt'?
+    """
+    *others, last = choices
+    if found not in (*others, last):
+        hint = did_you_mean(found, (*others, last))
+        raise InputError(f"expected {option} {', '.join(others)} or {last}, found '{found}'{hint}")
+
+
+def require_packages(*names: str, extra: str) -> None:
+    """Find out before the work that a package which comes with an extra is not installed."""
+    for name in names:
+        if find_spec(name) is None:
+            raise InputError(f"expected the package {name}, found none: pip install 'tag2box[{extra}]'")
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
@@ -34,7 +63,7 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     word = word.casefold()
     by_folded = {choice.casefold(): choice for choice in choices}
     close = get_close_matches(word, [choice for choice in by_folded if not _other_number(word, choice)], n=1)
-    return f"; did you mean '{by_folded[close[0]]}'?" if close else ""
+    return f"; did you mean '{_in_one_line(by_folded[close[0]])}'?" if close else ""
 
 
 def _other_number(word: str, choice: str) -> bool:
@@ -50,7 +79,16 @@ def name_some(names: Iterable[str], most: int = 5) -> str:
 
     >>> name_some(["a", "b", "c"], most=2)
     'a, b and 1 more'
+
+    Names come from files, and may have anything in them.
+
+    >>> name_some(["a\\nb", "c"])
+    'a b, c'
     """
     names = list(names)
-    shown = ", ".join(names[:most])
+    shown = _in_one_line(", ".join(names[:most]))
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(text.splitlines())

@@ -197,7 +197,7 @@ def test_no_run(tmp_path, capsys):
 @pytest.mark.parametrize("package", ["onnx", "onnxscript", "onnxruntime"])
 def test_a_package_that_is_missing(package, run, monkeypatch, capsys, no_net):
     no_net()
-    monkeypatch.setattr("tag2box.commands.export.find_spec", lambda name: None if name == package else name)
+    monkeypatch.setattr("tag2box.errors.find_spec", lambda name: None if name == package else name)
     assert main(["export", str(run)]) == 2
     expected = f"tag2box: expected the package {package}, found none: pip install 'tag2box[export]'\n"
     assert capsys.readouterr().err == expected

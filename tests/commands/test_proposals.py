@@ -1,6 +1,8 @@
 import json
 import pickle
+import re
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from tag2box.data import open_dataset, open_ground_truth
 from tag2box.data.demo import draw_demo
 from tag2box.errors import InputError
 from tag2box.proposals import compute
+from tag2box.proposals.selective_search import PRESETS
 from tag2box.proposals.store import ProposalStore
 
 
@@ -150,14 +153,41 @@ def test_the_same_photos_again_after_our_folder_is_there(photos, monkeypatch):
     assert propose_dataset(photos).path.read_bytes() == first
 
 
-def test_added_photos_are_told_and_overwrite_makes_it_anew(photos, save_picture, capsys):
-    propose_dataset(photos, workers=1)
+def test_added_photos_join_those_that_are_there(photos, save_picture, capsys, monkeypatch):
+    store = propose_dataset(photos, workers=1)
     save_picture(photos / "cat" / "new.png")
     capsys.readouterr()
-    assert main(["proposals", str(photos), "--workers", "1"]) == 2
-    assert "1 of 10 are not in it (new)" in capsys.readouterr().err
+    asked = []
+    own = compute.propose
+    monkeypatch.setattr(compute, "propose", lambda path, settings: asked.append(path.name) or own(path, settings))
+    assert main(["proposals", str(photos), "--workers", "1"]) == 0
+    out, err = capsys.readouterr()
+    assert asked == ["new.png"]
+    assert err == f"{store.path}: 9 pictures were there, 1 is new\n"
+    assert re.search(r": 10 images, \d+ boxes an image on average, [\d.]+ s\n", out)
+    joined = store.path.read_bytes()
     assert main(["proposals", str(photos), "--workers", "1", "--overwrite"]) == 0
-    assert "10 images" in capsys.readouterr().out
+    assert len(asked) == 1 + 10  # all anew
+    assert store.path.read_bytes() == joined
+    assert main(["proposals", str(photos)]) == 0
+    assert capsys.readouterr().out.endswith(" boxes an image on average, reused\n")
+
+
+def test_a_file_of_ones_own_is_not_replaced_for_other_settings(photos, tmp_path, save_picture, capsys):
+    out = tmp_path / "mine"
+    before = propose_dataset(photos, preset="thorough", out=out, workers=1).path.read_bytes()
+    save_picture(photos / "cat" / "new.png")
+    assert main(["proposals", str(photos), "--out", str(out), "--workers", "1"]) == 2
+    assert "was made with other settings" in capsys.readouterr().err
+    assert out.read_bytes() == before
+
+
+def test_a_preset_that_was_another_in_an_earlier_version(photos, monkeypatch, capsys):
+    with monkeypatch.context() as earlier:
+        earlier.setitem(PRESETS, "fast", replace(PRESETS["fast"], max_boxes=3))
+        propose_dataset(photos, workers=1)
+    assert propose_dataset(photos, workers=1).settings["max_boxes"] == PRESETS["fast"].max_boxes
+    assert "was made with other settings: all is computed anew" in capsys.readouterr().err
 
 
 def test_one_picture_is_one_image(tmp_path, save_picture, capsys):

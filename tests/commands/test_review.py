@@ -115,7 +115,7 @@ def test_export(run, photos, tmp_path, capsys):
 
 
 def test_export_from_elsewhere_needs_neither_run_nor_packages(photos, tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "find_spec", lambda name: None)
+    monkeypatch.setattr("tag2box.errors.find_spec", lambda name: None)
     decide(tmp_path / "my.sqlite", ("a", "cat", "rejected", []))
     words = f"review no-run {photos} --split val --db {tmp_path / 'my.sqlite'} --export {tmp_path / 'boxes.json'}"
     assert main(words.split()) == 0
@@ -177,7 +177,7 @@ def test_wrong_command_lines(words, expected, run, photos, proposals, tmp_path, 
 
 @pytest.mark.parametrize("package", ["fastapi", "uvicorn"])
 def test_a_missing_package(run, photos, package, capsys, monkeypatch):
-    monkeypatch.setattr(command, "find_spec", lambda name: None if name == package else True)
+    monkeypatch.setattr("tag2box.errors.find_spec", lambda name: None if name == package else True)
     assert main(["review", str(run), str(photos)]) == 2
     assert capsys.readouterr().err == (
         f"tag2box: expected the package {package}, found none: pip install 'tag2box[review]'\n"

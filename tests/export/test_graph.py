@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from torch import nn
 
+from tag2box.disco import offsets
 from tag2box.export.check import Sample, compare, open_session, run
 from tag2box.export.file import write_onnx
 from tag2box.export.graph import detector_model
@@ -58,6 +59,14 @@ def assert_same(both, pixels, proposals, *, least=1, **changes):
 @pytest.mark.parametrize("size", SIZES)
 def test_pictures_of_any_size(size, both, draw):
     assert_same(both, *draw(*size), least=5)
+
+
+def test_the_detector_still_works_where_exporting_comes_first(detector, draw, tmp_path):
+    before = detector.detect(*draw(50, 60), detector.settings())
+    offsets._row.cache_clear()  # as in a process that has detected nothing yet
+    write_onnx(tmp_path / "d.onnx", detector, detector.settings())
+    for own, same in zip(detector.detect(*draw(50, 60), detector.settings()), before, strict=True):
+        np.testing.assert_array_equal(own, same)
 
 
 def test_one_proposal(both, draw):

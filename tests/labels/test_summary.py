@@ -5,8 +5,9 @@ from pathlib import Path
 from rich.console import Console
 
 from tag2box.evaluation.label_quality import LabelQuality
+from tag2box.evaluation.scores import as_json
 from tag2box.labels.records import Label, LabelledImage, LabelledSet
-from tag2box.labels.summary import as_json, summarise, summary_table
+from tag2box.labels.summary import summarise, summary_table
 
 BOX = (0.0, 0.0, 5.0, 5.0)
 LABELLED = LabelledSet(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from tag2box import __version__
-from tag2box.errors import InputError, TrainingError, did_you_mean
+from tag2box.errors import InputError, WorkError, did_you_mean
 
 COMMANDS = {
     "demo": "the story on built-in data",
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         print(f"tag2box: {error}", file=sys.stderr)
         return 2
-    except TrainingError as error:
+    except WorkError as error:
         print(f"tag2box: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as stop:

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 from rich.console import Console
 
-from tag2box.commands.parts import Source, held_out, require_same_classes
+from tag2box.commands.parts import Source, Where, held_out, require_same_classes
 from tag2box.config import Inference
 from tag2box.data import open_ground_truth
 from tag2box.data.ground_truth import GroundTruth
@@ -55,32 +56,21 @@ def evaluate_run(
     metrics: Sequence[str] = ("voc07", "corloc"),
     json_out: Path | None = None,
     pr_curve: Path | None = None,
-    images: Path | None = None,
     val_fraction: float | None = None,
     seed: int = 0,
     tta: bool = False,
     device: str = "auto",
-    proposals: Path | None = None,
-    workers: int | None = None,
-    skip_bad_images: bool = False,
+    **where: Unpack[Where],
 ) -> None:
     """The same for the detector of a run directory or file; proposals are computed where they are not there yet."""
     from tag2box.detector import detect_dataset, open_detector
 
     require_metrics(metrics)
-    truth = _require_boxes(open_ground_truth(data, split=split, images=images), data)
+    truth = _require_boxes(open_ground_truth(data, split=split, images=where.get("images")), data)
     detector = open_detector(run, device)
     require_same_classes(detector.classes, truth.classes, of=str(run), and_of=str(data))
     _make_room(json_out, pr_curve)
-    source = Source(
-        data=data,
-        images=images,
-        preset=detector.recipe.data.proposals,
-        proposals=proposals,
-        workers=workers,
-        skip_bad_images=skip_bad_images,
-    )
-    part = source.open(split)
+    part = Source(data=data, preset=detector.recipe.data.proposals, **where).open(split)
     if val_fraction is not None:
         _, part = held_out(part, val_fraction, seed)
     truth = _require_boxes(part.truth, data)

@@ -1,14 +1,13 @@
 """`tag2box export`: a run's detector as one file for deployment, tried before it gets its name."""
 
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from tag2box.config import Inference, Recipe
-from tag2box.errors import InputError, TrainingError, did_you_mean, name_some
+from tag2box.errors import InputError, WorkError, did_you_mean, name_some, require_packages
 from tag2box.evaluation.tables import counted
 from tag2box.files import atomic_path, make_folder, require_writable
 
@@ -20,7 +19,7 @@ SAMPLES = 20
 """Pictures that a file is tried on."""
 
 
-class ExportError(TrainingError):
+class ExportError(WorkError):
     """What was made of a detector does not do what the detector does. The message is one line."""
 
 
@@ -47,7 +46,7 @@ def export_run(
     check: a data set to compare on, in place of drawn pictures; `split` and `images` say which part of it.
     """
     _require_sense(format, check, split, images, no_check)
-    _require_packages("onnx", "onnxscript", *([] if no_check else ["onnxruntime"]))
+    require_packages("onnx", "onnxscript", *([] if no_check else ["onnxruntime"]), extra="export")
     from tag2box.detector import open_detector
     from tag2box.export.check import compare
     from tag2box.export.file import write_onnx
@@ -81,12 +80,6 @@ def _require_sense(format: str, check: Path | None, split: str | None, images: P
     for name, value in (("split", split), ("images", images)):
         if value is not None and check is None:
             raise InputError(f"expected --{name} with --check DATA only, found it without")
-
-
-def _require_packages(*names: str) -> None:
-    missing = [name for name in names if find_spec(name) is None]
-    if missing:
-        raise InputError(f"expected the package {missing[0]}, found none: pip install 'tag2box[export]'")
 
 
 def _settings(own: Inference, score: float, nms: float | None, most: int | None, scale: int | None) -> Inference:

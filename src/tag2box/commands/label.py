@@ -3,16 +3,16 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from rich.console import Console
 
 from tag2box import __version__
-from tag2box.commands.parts import Part, Source
-from tag2box.data import Dataset, folder_of, open_dataset, read_image
+from tag2box.commands.parts import Part, Source, Where, require_known_classes
+from tag2box.data import folder_of, read_image
 from tag2box.detections import Detections
-from tag2box.errors import InputError, did_you_mean
+from tag2box.errors import InputError, require_choice
 from tag2box.evaluation.label_quality import LabelQuality, label_quality
 from tag2box.evaluation.tables import counted
 from tag2box.known import read_known
@@ -37,34 +37,23 @@ def label_dataset(
     output: Output,
     *,
     split: str | None = None,
-    images: Path | None = None,
     by: str = "prediction",
     score: float | None = None,
     parts: bool = False,
     known: Path | None = None,
     tta: bool = False,
     device: str = "auto",
-    proposals: Path | None = None,
-    workers: int | None = None,
-    skip_bad_images: bool = False,
+    **where: Unpack[Where],
 ) -> Summary:
     """Write the labels of a data set; print how many there are of each class and, where it has boxes, how good."""
     _require_sensible(by, score, tta)
     detector, pair = _open_nets(run, by, device)
     by = "prediction" if pair is None else "conditional"
-    # Headers only, and in silence: this is to find what is wrong before the proposals take their time.
-    listed = open_dataset(data, split, images=images, check=False, skip_bad_images=skip_bad_images, warn=lambda _: None)
-    _require_known_classes(listed, detector.classes, run)
+    source = Source(data=data, preset=detector.recipe.data.proposals, **where)
+    listed = source.listed(split)
+    require_known_classes(listed, detector.classes, run)
     decisions = {} if known is None else read_known(known, listed)
     output.require_room(listed, folder_of(data))
-    source = Source(
-        data=data,
-        images=images,
-        preset=detector.recipe.data.proposals,
-        proposals=proposals,
-        workers=workers,
-        skip_bad_images=skip_bad_images,
-    )
     part = source.open(split)
     found = _find(detector, part, tta) if pair is None else _ask_teacher(pair, part)
     least = SCORES[by] if score is None else score
@@ -92,8 +81,7 @@ def default_folder(data: Path, format: str) -> Path:
 
 
 def _require_sensible(by: str, score: float | None, tta: bool) -> None:
-    if by not in SCORES:
-        raise InputError(f"expected --by {' or '.join(SCORES)}, found '{by}'{did_you_mean(by, SCORES)}")
+    require_choice("--by", by, SCORES)
     if score is not None and not 0 <= score <= 1:
         raise InputError(f"expected --score between 0 and 1, found {score}")
     if tta and by == "conditional":
@@ -112,13 +100,6 @@ def _open_nets(run: Path, by: str, device: str) -> "tuple[Detector, Pair | None]
     if by == "conditional":
         print(f"{run} has no conditional net; its detector labels instead", file=sys.stderr)
     return detector, None
-
-
-def _require_known_classes(dataset: Dataset, classes: tuple[str, ...], run: Path) -> None:
-    """The detector may know more than the data set has, not less."""
-    for name in dataset.classes:
-        if name not in classes:
-            raise InputError(f"expected tags that {run} has learnt, found '{name}'{did_you_mean(name, classes)}")
 
 
 def _find(detector: "Detector", part: Part, tta: bool) -> Detections:

@@ -4,13 +4,15 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypedDict
 
 from tag2box.commands.proposals import store_path
 from tag2box.data import Dataset, open_dataset, open_ground_truth
 from tag2box.data.ground_truth import GroundTruth
 from tag2box.data.splits import in_validation, require_fraction
-from tag2box.errors import InputError, name_some
+from tag2box.errors import InputError, did_you_mean, name_some
 from tag2box.proposals.compute import compute_proposals
+from tag2box.proposals.selective_search import Settings
 from tag2box.proposals.selective_search import preset as find_preset
 from tag2box.proposals.store import ProposalStore, open_store
 
@@ -30,6 +32,15 @@ class Part:
         return replace(self, dataset=dataset, truth=truth)
 
 
+class Where(TypedDict, total=False):
+    """What a command that opens a data set hands on to `Source`."""
+
+    images: Path | None
+    proposals: Path | None
+    workers: int | None
+    skip_bad_images: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """Where parts come from."""
@@ -44,6 +55,17 @@ class Source:
     workers: int | None = None
     skip_bad_images: bool = False
 
+    def listed(self, split: str | None) -> Dataset:
+        """Pictures and tags alone, by headers and in silence: to find mistakes before the proposals take their time."""
+        return open_dataset(
+            self.data,
+            split,
+            images=self.images,
+            check=False,
+            skip_bad_images=self.skip_bad_images,
+            warn=lambda _: None,
+        )
+
     def open(self, split: str | None) -> Part:
         """The part of that name; None: the one to train on."""
         settings = find_preset(self.preset)
@@ -53,8 +75,8 @@ class Source:
             store = open_store(self.proposals, dataset)
         else:
             path = store_path(self.data, dataset.split, self.preset)
-            _require_no_race(path, self.data, dataset.split)
-            store = compute_proposals(dataset, path, settings, workers=self.workers)
+            _require_no_race(path, dataset, settings, self.data)
+            store = compute_proposals(dataset, path, settings, workers=self.workers, ours=True)
         return Part(dataset, store, None if truth is None else truth.subset(dataset.ids))
 
 
@@ -76,9 +98,18 @@ def require_same_classes(ours: Sequence[str], theirs: Sequence[str], *, of: str,
         raise InputError(f"expected the same classes in {of} and {and_of}, found {'; '.join(sides)}")
 
 
-def _require_no_race(path: Path, data: Path, split: str) -> None:
+def require_known_classes(dataset: Dataset, classes: Sequence[str], run: Path) -> None:
+    """A run may know more than the data set has, not less."""
+    for name in dataset.classes:
+        if name not in classes:
+            raise InputError(f"expected tags that {run} has learnt, found '{name}'{did_you_mean(name, classes)}")
+
+
+def _require_no_race(path: Path, dataset: Dataset, settings: Settings, data: Path) -> None:
     """Several processes would all begin to compute the same proposals."""
-    if not path.exists() and int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise InputError(
-            f"expected proposals in {path}, found none; make them first: tag2box proposals {data} --split {split}"
-        )
+    if int(os.environ.get("WORLD_SIZE", "1")) < 2:
+        return
+    if not path.exists():
+        first = f"tag2box proposals {data} --split {dataset.split}"
+        raise InputError(f"expected proposals in {path}, found none; make them first: {first}")
+    open_store(path, dataset, settings.as_dict())

@@ -34,7 +34,10 @@ def propose_dataset(
     skip_bad_images: bool = False,
     json_out: Path | None = None,
 ) -> ProposalStore:
-    """Compute the proposals, or take them over from `source`, and report on them; a store already there is used."""
+    """Compute the proposals, or take them over from `source`, and report on them.
+
+    A store that is already there is used, and brought up to date where images have been added since.
+    """
     settings = find_preset(preset)
     if workers is not None and workers < 1:
         raise InputError(f"expected at least one worker, found {workers}")
@@ -48,14 +51,14 @@ def propose_dataset(
     if json_out is not None:
         make_folder(json_out.parent)
         require_writable(json_out)
-    reused = path.exists() and not overwrite
+    before = path.stat().st_mtime_ns if path.exists() else None
     began = time.monotonic()
     if source is not None:
         store = import_proposals(source, dataset, path)
     else:
-        store = compute_proposals(dataset, path, settings, workers=workers, overwrite=overwrite)
+        store = compute_proposals(dataset, path, settings, workers=workers, overwrite=overwrite, ours=out is None)
     console = Console(highlight=False)
-    took = "reused" if reused else f"{time.monotonic() - began:.1f} s"
+    took = "reused" if path.stat().st_mtime_ns == before else f"{time.monotonic() - began:.1f} s"
     mean = sum(len(store[id]) for id in dataset.ids) / len(dataset)
     summary = f"{counted(len(dataset), 'image')}, {mean:,.0f} boxes an image on average, {took}"
     console.print(f"{store.path}: {summary}", soft_wrap=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from rich import box as lines
@@ -10,11 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tag2box.commands.parts import Part, Source
-from tag2box.data import Dataset, open_dataset
+from tag2box.commands.parts import Part, Source, Where, require_known_classes
 from tag2box.data.ground_truth import GroundTruth
 from tag2box.detections import Detections
-from tag2box.errors import InputError, did_you_mean
+from tag2box.errors import InputError, require_choice
 from tag2box.evaluation.ranking import DoubtScores, Verdict, judge_top, score_doubts
 from tag2box.evaluation.ranking_plot import plot_risk
 from tag2box.evaluation.tables import counted
@@ -37,11 +36,8 @@ def rank_dataset(
     top: int = 20,
     pictures: bool = True,
     split: str | None = None,
-    images: Path | None = None,
     device: str = "auto",
-    proposals: Path | None = None,
-    workers: int | None = None,
-    skip_bad_images: bool = False,
+    **where: Unpack[Where],
 ) -> "list[DoubtedImage]":
     """Write the ranking and a sheet of its first pictures; print it and, where the data has boxes, what it is worth."""
     from tag2box.pair import open_pair
@@ -52,17 +48,8 @@ def rank_dataset(
     for path in (out, *((sheet, curve) if pictures else ())):
         _require_place(path)
     pair = open_pair(run, device)
-    # Headers only, and in silence: this is to find what is wrong before the proposals take their time.
-    listed = open_dataset(data, split, images=images, check=False, skip_bad_images=skip_bad_images, warn=lambda _: None)
-    _require_known_classes(listed, pair.classes, run)
-    source = Source(
-        data=data,
-        images=images,
-        preset=pair.recipe.data.proposals,
-        proposals=proposals,
-        workers=workers,
-        skip_bad_images=skip_bad_images,
-    )
+    source = Source(data=data, preset=pair.recipe.data.proposals, **where)
+    require_known_classes(source.listed(split), pair.classes, run)
     part = source.open(split)
     ranked = rank_part(pair, part, by)
     scores = score_ranking(ranked, part.truth)
@@ -119,8 +106,7 @@ def score_ranking(ranked: "Sequence[DoubtedImage]", truth: GroundTruth | None) -
 def _require_sensible(out: Path, by: str, top: int) -> None:
     from tag2box.ranking import BY
 
-    if by not in BY:
-        raise InputError(f"expected --by {', '.join(BY[:-1])} or {BY[-1]}, found '{by}'{did_you_mean(by, BY)}")
+    require_choice("--by", by, BY)
     if top < 1:
         raise InputError(f"expected --top 1 or more, found {top}")
     if out.suffix.lower() != ".csv":
@@ -131,12 +117,6 @@ def _require_place(path: Path) -> None:
     """Find out before the work that a file cannot be written; makes nothing yet."""
     there = next(folder for folder in path.absolute().parents if folder.exists())
     require_writable(path if there == path.absolute().parent else there / path.name)
-
-
-def _require_known_classes(dataset: Dataset, classes: tuple[str, ...], run: Path) -> None:
-    for name in dataset.classes:
-        if name not in classes:
-            raise InputError(f"expected tags that {run} has learnt, found '{name}'{did_you_mean(name, classes)}")
 
 
 def _print_top(top: "Sequence[DoubtedImage]", number: int, by: str, console: Console) -> None:

@@ -6,17 +6,16 @@ import threading
 import webbrowser
 from collections.abc import Callable
 from contextlib import closing
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from rich.console import Console
 
 from tag2box.commands.label import SCORES
-from tag2box.commands.parts import Part, Source
+from tag2box.commands.parts import Part, Source, Where, require_known_classes
 from tag2box.data import Dataset, TaggedImage, open_dataset, read_image
-from tag2box.errors import InputError, did_you_mean, name_some
+from tag2box.errors import InputError, name_some, require_packages
 from tag2box.evaluation.tables import counted
 from tag2box.files import make_folder, require_writable
 from tag2box.known import write_known
@@ -64,54 +63,30 @@ def review(
     *,
     db: Path | None = None,
     split: str | None = None,
-    images: Path | None = None,
     most: int | None = None,
     port: int = 0,
     browser: bool = True,
     device: str = "auto",
-    proposals: Path | None = None,
-    workers: int | None = None,
-    skip_bad_images: bool = False,
+    **where: Unpack[Where],
 ) -> None:
     """Serve the page until Ctrl-C. Port 0: any that is free."""
-    _require_packages()
+    require_packages("fastapi", "uvicorn", extra="review")
     if most is not None and most < 1:
         raise InputError(f"expected --most 1 or more, found {most}")
-    # Headers only, and in silence: this is to find what is wrong before the proposals take their time.
-    listed = open_dataset(data, split, images=images, check=False, skip_bad_images=skip_bad_images, warn=lambda _: None)
     from tag2box.pair import open_pair
 
     pair = open_pair(run, device)
-    _require_known_classes(listed, pair.classes, run)
+    source = Source(data=data, preset=pair.recipe.data.proposals, **where)
+    require_known_classes(source.listed(split), pair.classes, run)
     path = run / FILE if db is None else db
     require_writable(path)
     with closing(_listen(port)) as listener:
-        source = Source(
-            data=data,
-            images=images,
-            preset=pair.recipe.data.proposals,
-            proposals=proposals,
-            workers=workers,
-            skip_bad_images=skip_bad_images,
-        )
         part = source.open(split)
         part = part.subset([bool(image.tags) for image in part.dataset])  # elsewhere there is nothing to decide
         with closing(Database(path)) as database:
             _require_same_pictures(database, part.dataset)
             desk = _make_desk(database, pair, part, run, most)
             _serve(desk, listener, browser, path)
-
-
-def _require_packages() -> None:
-    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
-    if missing:
-        raise InputError(f"expected the package {missing[0]}, found none: pip install 'tag2box[review]'")
-
-
-def _require_known_classes(dataset: Dataset, classes: tuple[str, ...], run: Path) -> None:
-    for name in dataset.classes:
-        if name not in classes:
-            raise InputError(f"expected tags that {run} has learnt, found '{name}'{did_you_mean(name, classes)}")
 
 
 def _require_same_pictures(database: Database, dataset: Dataset) -> None:

@@ -21,7 +21,7 @@ from tag2box.commands.run_folder import (
     require_place,
 )
 from tag2box.config import Recipe, write_recipe
-from tag2box.data import Dataset, open_dataset
+from tag2box.data import Dataset
 from tag2box.errors import InputError, name_some
 from tag2box.files import make_folder
 from tag2box.known import Known
@@ -103,15 +103,7 @@ def _decisions(source: Source, split: str | None, run: Path, reviewed: Path | No
     """What a person has decided, where there is anything; read before the proposals, which may take an hour."""
     if reviewed is None and not (resume and (run / COPY).is_file()):
         return {}
-    listed = open_dataset(  # headers only, and in silence
-        source.data,
-        split,
-        images=source.images,
-        check=False,
-        skip_bad_images=source.skip_bad_images,
-        warn=lambda _: None,
-    )
-    return choose_reviewed(run, reviewed, listed, resume)
+    return choose_reviewed(run, reviewed, source.listed(split), resume)
 
 
 def _open_parts(

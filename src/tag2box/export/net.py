@@ -27,6 +27,8 @@ def net_model(net: PredictionNet) -> Any:
     free = torch.export.Dim.DYNAMIC
     # Of odd and unequal sides, lest the exporter take what holds for these for a rule.
     example = torch.zeros(1, 3, 161, 203), torch.tensor([[0, 0, 90, 80], [20, 30, 90, 120], [5, 6, 50, 61.0]])
+    # Box coding remembers a tensor. Made while the exporter looks on, it would be one without numbers, and stay so.
+    decode_boxes(torch.zeros(1, 1, 4), torch.zeros(1, 4))
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some versions of PyTorch speak of deprecations of their own
         program = torch.onnx.export(

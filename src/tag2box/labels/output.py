@@ -1,12 +1,13 @@
 """An output of labels in one of the formats: what was asked for, checked, and written."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tag2box.data.records import Dataset
-from tag2box.errors import InputError, did_you_mean
+from tag2box.errors import InputError, require_choice
+from tag2box.evaluation.scores import as_json
 from tag2box.files import make_folder, require_writable, write_atomically
 from tag2box.labels.coco import write_coco
 from tag2box.labels.folder import ABOUT, FORMAT, require_free, whole_folder
@@ -14,7 +15,6 @@ from tag2box.labels.label_studio import write_label_studio
 from tag2box.labels.naming import require_text
 from tag2box.labels.placing import HOW
 from tag2box.labels.records import LabelledSet
-from tag2box.labels.summary import as_json
 from tag2box.labels.voc import write_voc
 from tag2box.labels.yolo import split_by_hash, write_yolo
 
@@ -39,9 +39,9 @@ class Output:
     """Of label-studio: the address below which it finds the pictures."""
 
     def __post_init__(self) -> None:
-        _require_choice("--format", self.format, FORMATS)
+        require_choice("--format", self.format, FORMATS)
         if self.images_as is not None:
-            _require_choice("--images-as", self.images_as, HOW)
+            require_choice("--images-as", self.images_as, HOW)
         for option, format, value in (
             ("--val-fraction", "yolo", self.val_fraction),
             ("--seed", "yolo", self.seed),
@@ -106,9 +106,3 @@ class Output:
     @property
     def _split(self) -> tuple[float, int]:
         return VAL_FRACTION if self.val_fraction is None else self.val_fraction, self.seed or 0
-
-
-def _require_choice(option: str, found: str, choices: Sequence[str]) -> None:
-    if found not in choices:
-        expected = f"{', '.join(choices[:-1])} or {choices[-1]}"
-        raise InputError(f"expected {option} {expected}, found '{found}'{did_you_mean(found, choices)}")

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from tag2box.boxes import Boxes
 from tag2box.detections import Detections
-
-Box = tuple[float, float, float, float]
+from tag2box.known import Box
 
 
 class Label(NamedTuple):

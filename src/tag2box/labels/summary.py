@@ -1,6 +1,5 @@
 """What labels there are, class by class, and how good they are where somebody has drawn boxes."""
 
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping
@@ -48,18 +47,7 @@ def summary_table(summary: Summary) -> Table:
     return table
 
 
-def as_json(content: Mapping[str, Any]) -> str:
-    """For a file; what is not known is null."""
-    return json.dumps(_without_nan(content), ensure_ascii=False, indent=1) + "\n"
-
-
 def _shown(value: float) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return "–" if math.isnan(value) else f"{value:.1f}"
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _without_nan(one) for key, one in value.items()}
-    return None if isinstance(value, float) and math.isnan(value) else value

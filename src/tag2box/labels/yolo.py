@@ -7,9 +7,10 @@ import yaml  # type: ignore[import-untyped]
 
 from tag2box.data.splits import in_validation, require_fraction
 from tag2box.errors import InputError
+from tag2box.known import Box
 from tag2box.labels.naming import flat_names
 from tag2box.labels.placing import picture_format, place_all
-from tag2box.labels.records import Box, LabelledImage, LabelledSet
+from tag2box.labels.records import LabelledImage, LabelledSet
 
 DIGITS = 6
 """Of the edges, so that even on the largest pictures they are right to a thirtieth of a pixel."""

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -16,6 +16,7 @@ from tag2box.data.images import read_image
 from tag2box.data.records import Dataset
 from tag2box.files import make_folder, require_writable
 from tag2box.progress import progress
+from tag2box.proposals.extend import take_over
 from tag2box.proposals.jit import COMPILED
 from tag2box.proposals.journal import Journal
 from tag2box.proposals.selective_search import Settings, selective_search
@@ -23,15 +24,26 @@ from tag2box.proposals.store import ProposalBoxes, ProposalStore, digest_images,
 
 
 def compute_proposals(
-    dataset: Dataset, path: Path, settings: Settings, *, workers: int | None = None, overwrite: bool = False
+    dataset: Dataset,
+    path: Path,
+    settings: Settings,
+    *,
+    workers: int | None = None,
+    overwrite: bool = False,
+    ours: bool = False,
 ) -> ProposalStore:
     """The store at `path`, computed where it is not there yet.
 
-    A store that is there and fits is used as it is; one that does not fit is refused unless `overwrite`. A run that was
-    stopped, by whatever means, goes on where it was.
+    A store that is there and fits is used as it is. Where images have been added or resized, these alone are computed,
+    and those that are gone are dropped; see `take_over` for what is refused. With `overwrite` all is computed anew. A
+    run that was stopped, by whatever means, goes on where it was.
     """
+    kept: dict[int, ProposalBoxes] = {}
     if path.exists() and not overwrite:
-        return open_store(path, dataset, settings.as_dict())
+        old = ProposalStore(path)
+        if old.made_with(settings.as_dict()) and old.serves(dataset):
+            return old
+        kept = take_over(old, dataset, settings.as_dict(), ours=ours)
     make_folder(path.parent)
     require_writable(path)
     if not COMPILED:
@@ -39,15 +51,15 @@ def compute_proposals(
     fingerprint = _fingerprint(dataset, settings)
     journal = Journal(path.with_name(path.name + ".partial"), fingerprint)
     try:
-        _fill(journal, dataset, settings, workers or os.cpu_count() or 1)
+        _fill(journal, dataset, settings, workers or os.cpu_count() or 1, kept)
         numbers = range(len(dataset))
         write_store(
             path,
             dataset.ids,
             [image.size for image in dataset],
             settings.as_dict(),
-            [journal.count(number) for number in numbers],
-            (journal.read(number) for number in numbers),
+            [len(kept[number]) if number in kept else journal.count(number) for number in numbers],
+            (kept[number] if number in kept else journal.read(number) for number in numbers),
         )
     except BaseException:
         journal.close()
@@ -61,9 +73,9 @@ def _fingerprint(dataset: Dataset, settings: Settings) -> str:
     return hashlib.sha256(f"{images} {json.dumps(settings.as_dict())}".encode()).hexdigest()
 
 
-def _fill(journal: Journal, dataset: Dataset, settings: Settings, workers: int) -> None:
-    """Compute what the journal lacks."""
-    todo = [number for number in range(len(dataset)) if number not in journal]
+def _fill(journal: Journal, dataset: Dataset, settings: Settings, workers: int, kept: Container[int]) -> None:
+    """Compute what is neither kept nor in the journal."""
+    todo = [number for number in range(len(dataset)) if number not in kept and number not in journal]
     done = len(dataset) - len(todo)
     with progress("proposals", total=len(dataset), done=done) as count_one:
         paths = [dataset[number].path for number in todo]

@@ -22,13 +22,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tag2box.data.records import Dataset
+from tag2box.data.records import Dataset, TaggedImage
 from tag2box.errors import InputError, name_some
 from tag2box.files import atomic_path
 
 FORMAT = "tag2box proposals 1"
 _ANEW = "make it anew with `tag2box proposals … --overwrite`"
 _ELSEWHERE = f"{_ANEW}, or another beside it with `tag2box proposals … --out`"
+_UPDATE = "bring it up to date with `tag2box proposals …`"
 ProposalBoxes = NDArray[np.int16]
 _DTYPES: dict[str, np.dtype[Any]] = {
     "I64": np.dtype("<i8"),
@@ -78,6 +79,23 @@ class ProposalStore:
         width, height = self._sizes[self._rows[image_id]].tolist()
         return width, height
 
+    def lacks(self, image: TaggedImage) -> bool:
+        """Whether the image is not there, or in another size."""
+        return image.id not in self or self.size(image.id) != image.size
+
+    def serves(self, dataset: Dataset) -> bool:
+        """Whether there are proposals for every image of the data set."""
+        same = self.images_digest == digest_images(dataset.ids, [image.size for image in dataset])
+        return same or not any(map(self.lacks, dataset))
+
+    def made_with(self, settings: Mapping[str, Any]) -> bool:
+        """Whether these are the settings of the proposals."""
+        return self.settings == _as_stored(settings)
+
+    def can_grow(self, dataset: Dataset) -> bool:
+        """Whether it can be brought up to date: computed, not taken over from elsewhere, for some of these images."""
+        return "source" not in self.settings and any(image.id in self for image in dataset)
+
 
 def open_store(path: Path, dataset: Dataset, settings: Mapping[str, Any] | None = None) -> ProposalStore:
     """A store that holds proposals for every image of the data set, made with these settings; anything else is refused.
@@ -85,27 +103,35 @@ def open_store(path: Path, dataset: Dataset, settings: Mapping[str, Any] | None 
     It may hold more images than asked for: proposals of all of `trainval` serve a part of it as well.
     """
     store = ProposalStore(path)
-    if settings is not None and store.settings != _as_stored(settings):
-        differing = _differing(store.settings, _as_stored(settings))
-        raise InputError(f"{path} was made with other settings: {differing}; {_ELSEWHERE}")
-    if store.images_digest != digest_images(dataset.ids, [image.size for image in dataset]):
-        _require_images(store, dataset)
+    if settings is not None:
+        require_settings(store, settings)
+    if not store.serves(dataset):
+        require_images(store, dataset)
     return store
 
 
-def _require_images(store: ProposalStore, dataset: Dataset) -> None:
+def require_settings(store: ProposalStore, settings: Mapping[str, Any]) -> None:
+    """Refuse a store that was made with others."""
+    if not store.made_with(settings):
+        differing = _differing(store.settings, _as_stored(settings))
+        raise InputError(f"{store.path} was made with other settings: {differing}; {_ELSEWHERE}")
+
+
+def require_images(store: ProposalStore, dataset: Dataset) -> None:
+    """Refuse a store that lacks any of them."""
+    remedy = _UPDATE if store.can_grow(dataset) else _ELSEWHERE
     missing = [image.id for image in dataset if image.id not in store]
     if missing:
         raise InputError(
             f"{store.path} was made for other images: {len(missing)} of {len(dataset)} are not in it "
-            f"({name_some(missing, 3)}); {_ELSEWHERE}"
+            f"({name_some(missing, 3)}); {remedy}"
         )
     for image in dataset:
-        if store.size(image.id) != image.size:
+        if store.lacks(image):
             (width, height), (w, h) = store.size(image.id), image.size
             raise InputError(
                 f"{store.path} was made for other images: {image.id} was {width}×{height} and is {w}×{h} pixels now; "
-                + _ANEW
+                + remedy
             )
 
 
