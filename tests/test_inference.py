@@ -81,6 +81,23 @@ def test_what_is_not_finite_is_no_detection(bad):
     assert len(found.scores) == 0
 
 
+def test_only_the_best_of_very_many_are_thinned(monkeypatch):
+    """Boxes far apart, so that nothing is suppressed: the best are left, and the best of each class all the same."""
+    count = 40
+    left = 20.0 * torch.arange(count)
+    boxes = torch.stack([left, left * 0, left + 10, left * 0 + 10], dim=1)
+    scores = torch.rand(count, 2, generator=torch.Generator().manual_seed(0)) * torch.tensor([1.0, 0.01])
+    probabilities = torch.cat([torch.zeros(count, 1), scores], dim=1)
+    settings = {"size": (1000, 10), "nms": 0.3, "min_score": 0.0, "max_detections": 100}
+    everything = select_detections(probabilities, boxes, **settings)
+    monkeypatch.setattr("tag2box.inference.CANDIDATES", 15)
+    best = select_detections(probabilities, boxes, **settings)
+    assert len(everything.scores) == 80
+    assert best.scores.tolist() == everything.scores[:15].tolist()
+    each = select_detections(probabilities, boxes, **settings, best_of_each=True)
+    assert set(each.labels.tolist()) == {0, 1}
+
+
 def test_nothing_to_select_from():
     found = select_detections(
         torch.zeros(0, 3), torch.zeros(0, 3, 4), size=SIZE, nms=0.5, min_score=0.0, max_detections=9, best_of_each=True

@@ -55,6 +55,9 @@ class Data:
     """Preset of `tag2box proposals`."""
     max_proposals: int = 2000
     """The first so many of each picture's; they are stored in order of promise."""
+    drawn_proposals: int = 0
+    """In training only so many at a time, the first half of them and others at random, where no features are kept;
+    0: all."""
     cache: bool = False
     """Keep the features of a frozen trunk in memory: computed once for each scale and flip."""
     resident: Literal["auto", "on", "off"] = "auto"
@@ -105,6 +108,8 @@ class Warm:
     """Weight of the first branch's loss beside the other branches'."""
     seeds: float = 0.0
     """Of a class's proposals, the share of the best that can teach the next branch (MIST: 0.15); 0: the best one."""
+    promise: float = 0.0
+    """Weight of the proposals' own order in the choice of those: whole objects come before their parts."""
 
 
 @dataclass(frozen=True)

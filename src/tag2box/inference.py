@@ -12,6 +12,8 @@ from torchvision.ops import batched_nms
 from tag2box.detections import Detections
 from tag2box.disco.offsets import FAST_RCNN, Weights, decode
 
+CANDIDATES = 3000
+"""Of a picture's boxes, over all classes, the best so many are thinned: that takes time with their number squared."""
 Seen = tuple[Tensor, Tensor]
 """What a net says of a picture's proposals: probabilities [B, C + 1], boxes [B, C + 1, 4] or [B, 4]."""
 Scorer = Callable[[Tensor, Tensor], Seen]
@@ -139,6 +141,7 @@ def select_detections(
     best = _best_of_columns(scores) & best_of_each
     rows, labels = (wanted | best).nonzero(as_tuple=True)  # in order of proposals, then of classes
     order = scores[rows, labels].argsort(descending=True, stable=True)
+    order = order if best_of_each else order[:CANDIDATES]
     rows, labels = rows[order], labels[order]
     # In float64, since batched_nms may move each class by a multiple of the image's size and so lose digits.
     kept = batched_nms(boxes[rows, labels].double(), scores[rows, labels].double(), labels, nms).sort().values

@@ -96,12 +96,15 @@ def refinement_targets(
     foreground: float = 0.5,
     left_out: float = 0.1,
     share: float = 0.0,
+    promise: float = 0.0,
     known: KnownSeeds | None = None,
+    overlaps: Tensor | None = None,
 ) -> Targets:
     """What the scores of one branch teach the next: [B, C], [B, 4], bool[C] → Targets.
 
     The top-scoring proposal of each tagged class is its seed; no two classes share one, the surer class comes first.
-    With a `share` above 0 there are further ones: see `_further_seeds`.
+    With a `share` above 0 there are further ones: see `_further_seeds`. With a `promise` above 0 a score counts the
+    less the later its proposal stands: whole objects come before their parts, which alone tell a class just as well.
 
     A proposal belongs to the seed it overlaps most: its class from IoU ≥ `foreground`, background below, and under
     `left_out` nothing at all (METHOD §5: an untouched region may hold a missed object).
@@ -109,27 +112,36 @@ def refinement_targets(
     Where a person has given boxes of a class, their proposals are its seeds, with the weight of the class's top score;
     other classes have theirs elsewhere.
 
-    With tags on the CPU nothing here waits for the device.
+    `overlaps` [B, B] is `box_iou(boxes, boxes)`, where it has been computed already. With tags on the CPU nothing here
+    waits for the device.
     """
     scores = scores.detach()
-    choice = scores if known is None else scores.masked_fill(~known.allowed[:, 1:], -1)
+    choice = scores * _promises(scores, promise)[:, None] if promise else scores
+    choice = choice if known is None else choice.masked_fill(~known.allowed[:, 1:], -1)
     labels, seeds = _seeds(choice, tags if known is None else known.undecided)  # [T], [T]
-    overlaps = box_iou(boxes, boxes[seeds])  # [B, T]
-    if share and len(seeds):
-        more, candidates, further = _further_seeds(choice, boxes, labels, seeds, share)  # [T K] each
+    if overlaps is None and share:
+        overlaps = box_iou(boxes, boxes)
+    near = box_iou(boxes, boxes[seeds]) if overlaps is None else overlaps[:, seeds]  # [B, T]
+    if overlaps is not None and share and len(seeds):
+        more, candidates, further = _further_seeds(choice, overlaps, labels, seeds, share)  # [T K] each
         labels, seeds = torch.cat([labels, more]), torch.cat([seeds, candidates])
-        overlaps = torch.cat([overlaps, box_iou(boxes, boxes[candidates]).where(further, -1)], dim=1)  # [B, T + T K]
+        near = torch.cat([near, overlaps[:, candidates].where(further, -1)], dim=1)  # [B, T + T K]
     strength = scores[seeds, labels - 1]
     if known is not None:
         strength = torch.cat([scores.amax(dim=0)[known.labels - 1], strength])
-        overlaps = torch.cat([box_iou(boxes, boxes[known.proposals]), overlaps], dim=1)
+        near = torch.cat([box_iou(boxes, boxes[known.proposals]), near], dim=1)
         labels, seeds = torch.cat([known.labels, labels]), torch.cat([known.proposals, seeds])
     if not len(seeds):
         none = torch.zeros(len(boxes), dtype=torch.long, device=boxes.device)
         return Targets(none, scores.new_zeros(len(boxes)), none)
-    overlap, nearest = overlaps.max(dim=1)  # [B], [B]
+    overlap, nearest = near.max(dim=1)  # [B], [B]
     weights = strength[nearest] * (overlap >= left_out)
     return Targets(labels[nearest] * (overlap >= foreground), weights, seeds[nearest])
+
+
+def _promises(scores: Tensor, weight: float) -> Tensor:
+    """A factor for each of the proposals in their order: scores [B, C] → [B], from 1 downwards."""
+    return torch.arange(1, len(scores) + 1, device=scores.device, dtype=scores.dtype).pow(-weight)
 
 
 def _seeds(scores: Tensor, tags: Tensor) -> tuple[Tensor, Tensor]:
@@ -148,7 +160,7 @@ def _seeds(scores: Tensor, tags: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _further_seeds(
-    scores: Tensor, boxes: Tensor, labels: Tensor, seeds: Tensor, share: float
+    scores: Tensor, overlaps: Tensor, labels: Tensor, seeds: Tensor, share: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Seeds beside the first of each class, where a picture shows several of it, after MIST (Ren et al. 2020).
 
@@ -157,15 +169,15 @@ def _further_seeds(
     Beyond MIST, what another tagged class scores higher, or has as its first seed, is left to that class; scores below
     0 rule a proposal out.
 
-    scores [B, C], boxes [B, 4], labels 1…C and first seeds [T] → labels and indices of candidates, whether they are
-    seeds [T K].
+    scores [B, C], the proposals' overlaps [B, B], labels 1…C and first seeds [T] → labels and indices of candidates,
+    whether they are seeds [T K].
     """
     own = scores[:, labels - 1]  # [B, T]
-    ranked = own.topk(max(1, int(share * len(boxes))), dim=0).indices.T  # [T, K], the best first
-    overlap = torch.stack([box_iou(one, one) for one in boxes[ranked]])  # [T, K, K]
+    ranked = own.topk(max(1, int(share * len(scores))), dim=0).indices.T  # [T, K], the best first
+    overlap = overlaps[ranked[:, :, None], ranked[:, None]]  # [T, K, K]
     apart = overlap.tril(-1).amax(dim=2) < APART  # [T, K]
     likeliest = own.argmax(dim=1)[ranked] == torch.arange(len(labels), device=labels.device)[:, None]
-    taken = torch.zeros(len(boxes), dtype=torch.bool, device=boxes.device).index_fill(0, seeds, True)
+    taken = torch.zeros(len(scores), dtype=torch.bool, device=scores.device).index_fill(0, seeds, True)
     further = apart & likeliest & ~taken[ranked] & (own.T.gather(1, ranked) >= 0)
     return labels[:, None].expand_as(ranked).flatten(), ranked.flatten(), further.flatten()
 
@@ -207,16 +219,19 @@ def mil_losses(
     coding: Weights = PLAIN,
     *,
     share: float = 0.0,
+    promise: float = 0.0,
     known: KnownSeeds | None = None,
 ) -> MilLosses:
     """All losses of an image with proposals [B, 4] and tags bool[C]: each branch learns from the one before.
 
-    share: of a class's proposals, those that can be seeds; known: what a person has said (`refinement_targets`).
+    share: of a class's proposals, those that can be seeds; promise: how much their order counts in that; known: what a
+    person has said (`refinement_targets`).
     """
     scores = wsddn_scores(outputs.class_logits, outputs.proposal_logits)
     first, refined, regression = wsddn_loss(scores, tags), [], None
+    overlaps = box_iou(boxes, boxes) if share and outputs.refined else None
     for branch, logits in enumerate(outputs.refined):
-        targets = refinement_targets(scores, boxes, tags, share=share, known=known)
+        targets = refinement_targets(scores, boxes, tags, share=share, promise=promise, known=known, overlaps=overlaps)
         refined.append(refinement_loss(logits, targets))
         if outputs.offsets is not None and branch == len(outputs.refined) - 1:
             regression = regression_loss(outputs.offsets, boxes, targets, coding)

@@ -76,7 +76,7 @@ class Pair:
         mixed = recipe.precision == "bf16-mixed" and device.type == "cuda"
         with torch.autocast(device.type, torch.bfloat16, enabled=mixed):
             sampled = sample_view(self.conditional, self.detector.net, view, recipe, seed)
-            probabilities, boxes = prediction_scorer(self.detector.net)(view)
+            ((probabilities, boxes),) = prediction_scorer(self.detector.net)([view])
         height, width = pixels.shape[:2]
         back = torch.tensor([width / view.size[0], height / view.size[1]] * 2)
         return Study(

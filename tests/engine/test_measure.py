@@ -1,5 +1,6 @@
 """What is said of a stage, in the picture's own pixels."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -19,11 +20,14 @@ from tag2box.engine.plan import generator_for
 from tag2box.mil import refined_scores, wsddn_scores
 
 
-def sure_of_the_first(view):
+def sure_of_the_first(views):
     """A scorer that calls the first proposal, an object, its class number 1, and returns the proposals as they are."""
-    probabilities = torch.zeros(len(view.boxes), 4)
-    probabilities[:, 0], probabilities[0, 1] = 0.5, 0.9
-    return probabilities, view.boxes[:, None].expand(-1, 4, -1)
+    seen = []
+    for view in views:
+        probabilities = torch.zeros(len(view.boxes), 4)
+        probabilities[:, 0], probabilities[0, 1] = 0.5, 0.9
+        seen.append((probabilities, view.boxes[:, None].expand(-1, 4, -1)))
+    return seen
 
 
 @pytest.mark.parametrize("flip", [False, True])
@@ -39,14 +43,45 @@ def test_detections_are_in_the_picture_s_own_pixels(world, make_recipe, make_net
     assert found.scores.tolist() == pytest.approx([0.9] * len(album))
 
 
+@pytest.mark.parametrize("most", [1, 2, 3, 100])
+def test_some_pictures_spread_over_the_data_set(world, make_recipe, make_nets, most):
+    recipe = make_recipe()
+    album = make_nets(world, recipe).album
+    found = detect(sure_of_the_first, album, recipe, tagged_only=False, min_score=0.1, most=most)
+    assert 0 < len(found.ids) <= most
+    assert set(found.ids) <= set(world.dataset.ids)
+    assert found.images.tolist() == list(range(len(found.ids)))
+    for index, box in zip(map(world.dataset.ids.index, found.ids), found.boxes, strict=True):
+        assert box.tolist() == pytest.approx(list(world.truth[index][0]), abs=1e-3)
+
+
+def test_a_gpu_looks_at_pictures_of_one_size_together(world, make_recipe, make_nets, monkeypatch):
+    """Which pictures they are is all that a device decides here, so a CPU can take its place."""
+    recipe = make_recipe()
+    album, batches = make_nets(world, recipe).album, []
+    alone = detect(sure_of_the_first, album, recipe, tagged_only=False, min_score=0.1)
+    monkeypatch.setattr(album, "device", torch.device("cuda"))
+
+    def noted(views):
+        batches.append([view.size for view in views])
+        return sure_of_the_first(views)
+
+    together = detect(noted, album, recipe, tagged_only=False, min_score=0.1)
+    assert together.ids == alone.ids
+    assert np.array_equal(together.boxes, alone.boxes)
+    assert sum(map(len, batches)) == len(album)
+    assert all(len(set(batch)) == 1 for batch in batches)
+    assert any(len(batch) > 1 for batch in batches)
+
+
 def test_views_are_averaged(world, make_recipe, make_nets):
     recipe = make_recipe(inference={"scales": (48,), "flip": True})
     album, seen = make_nets(world, recipe).album, []
 
-    def by_turns(view):
-        seen.append(view)
-        probabilities, boxes = sure_of_the_first(view)
-        return probabilities * (1.0 if len(seen) % 2 else 0.5), boxes
+    def by_turns(views):
+        seen.extend(views)
+        ((probabilities, boxes),) = sure_of_the_first(views)
+        return [(probabilities * (1.0 if len(seen) % 2 else 0.5), boxes)]
 
     found = detect(by_turns, album, recipe, tagged_only=False, min_score=0.1)
     assert len(seen) == 2 * len(album)
@@ -62,7 +97,7 @@ def test_every_tagged_class_has_its_best_box(world, make_recipe, make_nets):
             own = found.images == index
             assert {world.dataset.classes[label] for label in found.labels[own]} == set(image.tags)
             with torch.no_grad():
-                probabilities, _ = scorer(nets.album.view(index, 48))
+                ((probabilities, _),) = scorer([nets.album.view(index, 48)])
             for label in set(found.labels[own].tolist()):
                 best = found.scores[own & (found.labels == label)].max()
                 # of boxes with area inside the picture, which regression may take from the very best
@@ -92,14 +127,14 @@ def test_the_scorers(world, make_recipe, make_nets):
     nets = make_nets(world, make_recipe())
     view = nets.album.view(0, 48)
     (warm,), (prediction,) = warm_outputs(nets.warm, [view]), prediction_outputs(nets.prediction, [view])
-    probabilities, boxes = wsddn_scorer(nets.warm)(view)
+    ((probabilities, boxes),) = wsddn_scorer(nets.warm)([view])
     assert not probabilities[:, 0].any()
     assert torch.equal(probabilities[:, 1:], wsddn_scores(warm.class_logits, warm.proposal_logits))
     assert torch.equal(boxes, view.boxes[:, None].expand(-1, 4, -1))
-    probabilities, boxes = refined_scorer(nets.warm)(view)
+    ((probabilities, boxes),) = refined_scorer(nets.warm)([view])
     assert torch.equal(probabilities, refined_scores(warm))
     assert torch.equal(boxes, decode(warm.offsets, view.boxes[:, None], FAST_RCNN))
-    probabilities, boxes = prediction_scorer(nets.prediction)(view)
+    ((probabilities, boxes),) = prediction_scorer(nets.prediction)([view])
     assert torch.equal(probabilities, prediction.scores.softmax(-1))
     assert torch.equal(boxes, decode(prediction.offsets, view.boxes[:, None], FAST_RCNN))
 
@@ -107,7 +142,7 @@ def test_the_scorers(world, make_recipe, make_nets):
 def test_a_warm_start_without_regression_keeps_the_proposals(world, make_recipe, make_nets):
     nets = make_nets(world, make_recipe(warm={"branches": 1, "regression": False}))
     view = nets.album.view(0, 48)
-    _, boxes = refined_scorer(nets.warm)(view)
+    ((_, boxes),) = refined_scorer(nets.warm)([view])
     assert torch.equal(boxes, view.boxes[:, None].expand(-1, 4, -1))
 
 
@@ -139,7 +174,9 @@ def test_diversities_of_a_large_set_are_measured_on_a_part(make_world, make_reci
     nets = make_nets(make_world(tmp_path, images=10), recipe)
     seen = []
     view = nets.album.view
-    monkeypatch.setattr(nets.album, "view", lambda index, *rest: seen.append(index) or view(index, *rest))
+    monkeypatch.setattr(
+        nets.album, "view", lambda index, *rest, **draw: seen.append(index) or view(index, *rest, **draw)
+    )
     measure_diversities(nets.conditional, nets.prediction, nets.album, recipe, most=5)
     assert seen == [0, 2, 4, 6, 8]
 

@@ -80,6 +80,8 @@ def test_every_epoch_goes_through_each_picture_once(images: int, batch: int, pha
         shown = [one.index for one in stream[epoch * images : (epoch + 1) * images]]
         assert sorted(shown) == list(range(images))
     assert {one.scale for one in stream} <= set(SCALES)
+    for start in range(0, len(stream), batch):  # of one step all are shown alike, or the small ones were mostly padding
+        assert len({one.scale for one in stream[start : start + batch]}) == 1
 
 
 def test_epochs_phases_and_seeds_have_orders_of_their_own():

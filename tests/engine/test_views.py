@@ -55,6 +55,28 @@ def test_tags_and_proposals_are_the_picture_s(world, make_recipe, make_nets):
         assert len(view.boxes) == len(view.pooled) == 5
 
 
+@pytest.mark.parametrize("number", [1, 2, 3, 7])
+def test_drawn_proposals_are_the_first_half_and_others_in_their_order(world, make_recipe, make_nets, number):
+    album = make_nets(world, make_recipe(data={"drawn_proposals": number, "cache": False})).album
+    everything, seen = album.view(0, 48).boxes.tolist(), set()
+    assert len(everything) > number
+    for seed in range(30):
+        boxes = album.view(0, 48, draw=torch.Generator().manual_seed(seed)).boxes.tolist()
+        rows = [everything.index(box) for box in boxes]
+        assert len(rows) == number
+        assert rows == sorted(set(rows))
+        assert rows[: -(-number // 2)] == list(range(-(-number // 2)))
+        seen.update(rows)
+    assert len(seen) == (1 if number == 1 else len(everything))
+
+
+@pytest.mark.parametrize("number", [0, 1000])
+def test_all_proposals_where_none_are_to_be_drawn_or_there_are_fewer(world, make_recipe, make_nets, number):
+    album = make_nets(world, make_recipe(data={"drawn_proposals": number, "cache": False})).album
+    drawn = album.view(0, 48, draw=torch.Generator())
+    assert torch.equal(drawn.boxes, album.view(0, 48).boxes)
+
+
 @pytest.mark.parametrize("pooling", ["align", "max"])
 @torch.no_grad()
 def test_kept_features_give_what_fresh_ones_give(world, make_recipe, make_nets, pooling):

@@ -97,10 +97,11 @@ class Judge:
         self._best = -math.inf if kept is None else _measure(kept)
 
     def __call__(self, stage: str, own: Detections, other: Detections | None) -> dict[str, float]:
-        """CorLoc on the pictures learnt from and mAP (VOC 2007) on the others, in per cent."""
+        """CorLoc on the pictures learnt from, or those of them looked at, and mAP (VOC 2007) on the others, in %."""
+        truth = None if self.own is None else self.own.subset(own.ids)
         if not stage.startswith("round"):
-            return {"map": _mean(self.other, other, "voc07"), "corloc": _mean(self.own, own, "corloc")}
-        findings = sum_up(stage, self.own, own, self.other, other)
+            return {"map": _mean(self.other, other, "voc07"), "corloc": _mean(truth, own, "corloc")}
+        findings = sum_up(stage, truth, own, self.other, other)
         if _measure(findings) >= self._best:
             self._best = _measure(findings)
             write_findings(self.run, findings)

@@ -4,7 +4,7 @@ import time
 
 from tag2box.config import Recipe
 from tag2box.engine.loader import AHEAD
-from tag2box.engine.plan import Phase, Showing, showings
+from tag2box.engine.plan import Phase, Showing, generator_for, showings
 from tag2box.engine.views import Album, View
 
 
@@ -30,7 +30,8 @@ class Feed:
             self.album.expect(self._showings(number, step + self._ahead))
         fresh = phase.kind == "tags"
         chosen = self._showings(number, step)
-        views = [self.album.view(one.index, one.scale, one.mirrored, fresh=fresh) for one in chosen]
+        draw = generator_for(self.recipe.seed, number, step, self._process, 2)  # its own stream, as the noise has
+        views = [self.album.view(one.index, one.scale, one.mirrored, fresh=fresh, draw=draw) for one in chosen]
         self.waited = time.perf_counter() - began
         return views
 

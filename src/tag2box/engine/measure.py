@@ -1,6 +1,6 @@
 """What is said of a stage: detections on training and held-out pictures, and the diversities of the two nets."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,60 +15,102 @@ from tag2box.engine.forward import conditional_outputs, noise_for, prediction_ou
 from tag2box.engine.plan import generator_for
 from tag2box.engine.steps import Boxed, pseudo_truths
 from tag2box.engine.views import Album, View
-from tag2box.inference import Found, as_detections, average_views, flip_boxes, select_detections
-from tag2box.mil import MilNet, refined_scores, wsddn_scores
+from tag2box.inference import Found, Seen, as_detections, average_views, flip_boxes, select_detections
+from tag2box.mil import MilNet, MilOutputs, refined_scores, wsddn_scores
 from tag2box.nets.conditional import ConditionalNet
-from tag2box.nets.prediction import PredictionNet
+from tag2box.nets.prediction import Outputs, PredictionNet
 
-Scorer = Callable[[View], tuple[Tensor, Tensor]]
-"""A view's probabilities [B, C + 1] and boxes [B, C + 1, 4]."""
+Scorer = Callable[[Sequence[View]], list[tuple[Tensor, Tensor]]]
+"""Views' probabilities [B, C + 1] and boxes [B, C + 1, 4]."""
+TOGETHER = 8
+"""Pictures that a GPU looks at together, all of one size."""
 
 
 def wsddn_scorer(net: MilNet) -> Scorer:
     """WSDDN's own scores, on the proposals as they are."""
 
-    def score(view: View) -> tuple[Tensor, Tensor]:
-        (outputs,) = warm_outputs(net, [view])
+    def score(view: View, outputs: MilOutputs) -> tuple[Tensor, Tensor]:
         scores = wsddn_scores(outputs.class_logits, outputs.proposal_logits)
         nothing = scores.new_zeros(len(scores), 1)
         return torch.cat([nothing, scores], 1), view.boxes[:, None].expand(-1, scores.shape[1] + 1, -1)
 
-    return score
+    return lambda views: list(map(score, views, warm_outputs(net, views)))
 
 
 def refined_scorer(net: MilNet) -> Scorer:
     """The mean of the refinement branches, with their box regression where they have one."""
 
-    def score(view: View) -> tuple[Tensor, Tensor]:
-        (outputs,) = warm_outputs(net, [view])
+    def score(view: View, outputs: MilOutputs) -> tuple[Tensor, Tensor]:
         probabilities = refined_scores(outputs)
         if outputs.offsets is None:
             return probabilities, view.boxes[:, None].expand(-1, probabilities.shape[1], -1)
         return probabilities, decode(outputs.offsets.float(), view.boxes[:, None], FAST_RCNN)
 
-    return score
+    return lambda views: list(map(score, views, warm_outputs(net, views)))
 
 
 def prediction_scorer(net: PredictionNet) -> Scorer:
     """The prediction net: the detector."""
 
-    def score(view: View) -> tuple[Tensor, Tensor]:
-        (outputs,) = prediction_outputs(net, [view])
+    def score(view: View, outputs: Outputs) -> tuple[Tensor, Tensor]:
         boxes = decode(outputs.offsets.float(), view.boxes[:, None], FAST_RCNN)
         return outputs.scores.float().softmax(-1), boxes
 
-    return score
+    return lambda views: list(map(score, views, prediction_outputs(net, views)))
 
 
 @torch.no_grad()
-def detect(scorer: Scorer, album: Album, recipe: Recipe, *, tagged_only: bool, min_score: float) -> Detections:
-    """Detections on all pictures. `tagged_only` keeps to each picture's tags and its best box of each, for CorLoc."""
-    found = (_detect_one(scorer, album, index, recipe, tagged_only, min_score) for index in range(len(album)))
-    return as_detections(album.dataset.classes, album.dataset.ids, found)
+def detect(
+    scorer: Scorer, album: Album, recipe: Recipe, *, tagged_only: bool, min_score: float, most: int | None = None
+) -> Detections:
+    """Detections on all pictures, or on `most` of them, spread over the data set.
+
+    `tagged_only` keeps to each picture's tags and its best box of each, for CorLoc.
+    """
+    chosen = range(0, len(album), -(-len(album) // most)) if most else range(len(album))
+    found: dict[int, Found] = {}
+    for indices in _together(album, chosen):
+        for index, seen in zip(indices, _look(scorer, album, indices, recipe), strict=True):
+            found[index] = _select(*seen, album, index, recipe, tagged_only, min_score)
+    ids = [album.dataset[index].id for index in chosen]
+    return as_detections(album.dataset.classes, ids, [found[index] for index in chosen])
 
 
-def _detect_one(scorer: Scorer, album: Album, index: int, recipe: Recipe, tagged_only: bool, min_score: float) -> Found:
-    probabilities, boxes = average_views(list(_scored_views(scorer, album, index, recipe)))
+def _together(album: Album, chosen: Iterable[int]) -> Iterator[list[int]]:
+    """Numbers of pictures to look at at once: on a GPU some of the same size, elsewhere one."""
+    if album.device.type != "cuda":
+        yield from ([index] for index in chosen)
+        return
+    sizes: dict[tuple[int, int], list[int]] = {}
+    for index in chosen:
+        sizes.setdefault(album.dataset[index].size, []).append(index)
+    for alike in sizes.values():
+        yield from (alike[i : i + TOGETHER] for i in range(0, len(alike), TOGETHER))
+
+
+def _look(scorer: Scorer, album: Album, indices: Sequence[int], recipe: Recipe) -> list[Seen]:
+    """Probabilities, and boxes in the pictures' own pixels, averaged over every scale and side."""
+    width, height = album.dataset[indices[0]].size
+    seen: list[list[Seen]] = [[] for _ in indices]
+    for scale in recipe.inference.scales:
+        for mirrored in (False, True) if recipe.inference.flip else (False,):
+            views = [album.view(index, scale, mirrored) for index in indices]
+            for own, view, (probabilities, boxes) in zip(seen, views, scorer(views), strict=True):
+                boxes = flip_boxes(boxes, view.size[0]) if mirrored else boxes
+                grown = boxes.new_tensor([width / view.size[0], height / view.size[1]] * 2)
+                own.append((probabilities, boxes * grown))
+    return [average_views(own) for own in seen]
+
+
+def _select(
+    probabilities: Tensor,
+    boxes: Tensor,
+    album: Album,
+    index: int,
+    recipe: Recipe,
+    tagged_only: bool,
+    min_score: float,
+) -> Found:
     if tagged_only:
         absent = ~torch.cat([torch.ones(1, dtype=torch.bool), album.tags[index]])
         probabilities = probabilities.masked_fill(absent.to(probabilities.device), -1.0)
@@ -81,18 +123,6 @@ def _detect_one(scorer: Scorer, album: Album, index: int, recipe: Recipe, tagged
         max_detections=recipe.inference.max_detections,
         best_of_each=tagged_only,
     )
-
-
-def _scored_views(scorer: Scorer, album: Album, index: int, recipe: Recipe) -> Iterator[tuple[Tensor, Tensor]]:
-    """Probabilities, and boxes in the picture's own pixels, of every scale and side."""
-    width, height = album.dataset[index].size
-    for scale in recipe.inference.scales:
-        for mirrored in (False, True) if recipe.inference.flip else (False,):
-            view = album.view(index, scale, mirrored)
-            probabilities, boxes = scorer(view)
-            if mirrored:
-                boxes = flip_boxes(boxes, view.size[0])
-            yield probabilities, boxes * boxes.new_tensor([width / view.size[0], height / view.size[1]] * 2)
 
 
 class Sampled(NamedTuple):
@@ -122,14 +152,14 @@ def measure_diversities(
     """DIV(p, c), DIV(c, c), DIV(p, p) and DISC (eq. 8–12), mean over pictures; the same ones and noise each time.
 
     The estimate has no bias whatever K is, and four times as many samples as in training halve what it strays by. One
-    sample stays one, a net of one answer.
+    sample stays one, a net of one answer. Proposals are drawn as in training (`data.drawn_proposals`).
     """
     chosen = range(0, len(album), -(-len(album) // most))
     number = recipe.rounds.samples
     recipe = replace(recipe, rounds=replace(recipe.rounds, samples=4 * number if number > 1 else 1))
     rows = []
     for index in chosen:
-        view = album.view(index, recipe.inference.scales[0])
+        view = album.view(index, recipe.inference.scales[0], draw=generator_for(recipe.seed, -3, index))
         sampled = sample_view(conditional, prediction, view, recipe, recipe.seed, -1, index)
         rows.append(torch.stack(diversities(sampled.probabilities, sampled.samples)))
     pc, cc, pp = torch.stack(rows).mean(0).tolist()

@@ -75,13 +75,17 @@ class Showing:
 
 
 def showings(recipe: Recipe, images: int, phase: int, step: int) -> list[Showing]:
-    """The pictures of a step, over all processes. Each epoch goes through all pictures in an order of its own."""
+    """The pictures of a step, over all processes. Each epoch goes through all pictures in an order of its own.
+
+    They share a scale: beside a large picture a small one would be mostly padding.
+    """
     size, data = recipe.optimiser.images, recipe.data
     generator = generator_for(recipe.seed, phase, step)
-    chosen = []
+    chosen: list[Showing] = []
     for position in range(step * size, (step + 1) * size):
         order = _order(recipe.seed, phase, position // images, images)
         scale = data.scales[int(torch.randint(len(data.scales), (), generator=generator))]
+        scale = chosen[0].scale if chosen else scale
         mirrored = data.flip and bool(torch.rand((), generator=generator) < 0.5)
         chosen.append(Showing(order[position % images], scale, mirrored))
     return chosen

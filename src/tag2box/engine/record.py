@@ -136,7 +136,7 @@ def _follow_one(
     size = album.dataset[index].size
     scale = view.boxes.new_tensor([size[0] / view.size[0], size[1] / view.size[1]] * 2)
     sampled = sample_view(conditional, prediction, view, recipe, recipe.seed, -1, index)
-    probabilities, boxes = prediction_scorer(prediction)(view)
+    ((probabilities, boxes),) = prediction_scorer(prediction)([view])
     found = select_detections(
         probabilities, boxes * scale, size=size, nms=recipe.inference.nms, min_score=0.3, max_detections=10
     )

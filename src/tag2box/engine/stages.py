@@ -29,6 +29,10 @@ Evaluate = Callable[[str, Detections, Detections | None], dict[str, float]]
 """Scores a stage's detections on training and held-out pictures, where somebody knows the boxes: map, corloc."""
 
 
+MOST_LEARNT_FROM = 1000
+"""Of more training pictures so many, spread evenly, give a stage's CorLoc; `tag2box evaluate` takes all."""
+
+
 @dataclass
 class Stages:
     """Where a run's stages are scored, told and kept; by the first process alone."""
@@ -59,7 +63,8 @@ class Stages:
 
     def round(self, number: int, conditional: ConditionalNet, prediction: PredictionNet) -> None:
         """A round is over."""
-        extra = measure_diversities(conditional, prediction, self.album, self.recipe)
+        most = 300 if self.recipe.data.cache else 100  # without kept features a look takes long
+        extra = measure_diversities(conditional, prediction, self.album, self.recipe, most)
         scorer = prediction_scorer(prediction)
         row = self._say(f"round-{number}", scorer, min_score=self.recipe.inference.min_score, **extra)
         self._keep(row, prediction, conditional)
@@ -74,7 +79,9 @@ class Stages:
             row["known_images"] = self.known_images
         if self.evaluate is not None and scorer is not None:
             with self.fabric.autocast():
-                own = detect(scorer, self.album, self.recipe, tagged_only=True, min_score=min_score)
+                own = detect(
+                    scorer, self.album, self.recipe, tagged_only=True, min_score=min_score, most=MOST_LEARNT_FROM
+                )
                 other = None  # not "nothing found": no pictures to look at
                 if self.val_album is not None:
                     other = detect(scorer, self.val_album, self.recipe, tagged_only=False, min_score=min_score)

@@ -41,7 +41,15 @@ class WarmStep(nn.Module):
         images, refined, regression = [], [], []
         for view, outputs in zip(views, warm_outputs(self.net, views), strict=True):
             known = None if view.known is None else view.known.seeds
-            losses = mil_losses(outputs, view.boxes, view.tags, FAST_RCNN, share=self.settings.seeds, known=known)
+            losses = mil_losses(
+                outputs,
+                view.boxes,
+                view.tags,
+                FAST_RCNN,
+                share=self.settings.seeds,
+                promise=self.settings.promise,
+                known=known,
+            )
             images.append(losses.wsddn)
             weighed = [self.settings.first_refinement * one for one in losses.refined[:1]] + [*losses.refined[1:]]
             refined += [torch.stack(weighed).sum()] if weighed else []

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from tag2box.config import Data
 from tag2box.data.records import Dataset
@@ -20,6 +21,9 @@ from tag2box.known import Known
 from tag2box.nets.backbone import Trunk
 from tag2box.nets.roi_head import RoIHead
 from tag2box.proposals.store import ProposalStore
+
+CANVAS = 64
+"""On a GPU the sides of a picture are padded to multiples of this: every new size makes cuDNN think anew."""
 
 
 @dataclass(slots=True)  # not frozen: Lightning's mixed precision copies what goes into a module, field by field
@@ -35,7 +39,7 @@ class View:
     grid: tuple[int, int]
     """Height and width of the trunk's map, for the noise."""
     pixels: Tensor | None = None
-    """RGB in 0–255 [3, H, W]."""
+    """RGB in 0–255 [3, H, W]; on a GPU with zeros to the right and below, to a multiple of `CANVAS`."""
     map: Tensor | None = None
     """[C', h, w]"""
     pooled: Tensor | None = None
@@ -64,8 +68,24 @@ def show(
         pixels, boxes = pixels.flip(2), flip_boxes(boxes, pixels.shape[2])
         given = None if given is None else flip_boxes(given, pixels.shape[2])
     known = None if known is None or given is None else known._replace(boxes=given)
+    size = (pixels.shape[2], pixels.shape[1])
+    if pixels.is_cuda:
+        pixels = functional.pad(pixels, (0, -size[0] % CANVAS, 0, -size[1] % CANVAS))
     grid = (-(-pixels.shape[1] // stride), -(-pixels.shape[2] // stride))
-    return View(boxes, tags, (pixels.shape[2], pixels.shape[1]), grid, pixels=pixels, known=known)
+    return View(boxes, tags, size, grid, pixels=pixels, known=known)
+
+
+def drawn(view: View, number: int, generator: torch.Generator) -> View:
+    """The view with so many of its proposals, the first half of them and others at random, in their order; 0: with all.
+
+    Proposals stand in order of promise: the first would be missed.
+    """
+    if not 0 < number < len(view.boxes):
+        return view
+    first = number - number // 2
+    others = first + torch.randperm(len(view.boxes) - first, generator=generator)[: number - first]
+    rows = torch.cat([torch.arange(first), others.sort().values])
+    return replace(view, boxes=view.boxes[rows.to(view.boxes.device, non_blocking=True)])
 
 
 class Album:
@@ -107,10 +127,23 @@ class Album:
         """What was expected and did not come will not come."""
         self._loader.forget()
 
-    def view(self, index: int, scale: int, mirrored: bool = False, *, fresh: bool = False) -> View:
-        """The picture with that number, its short side `scale` pixels long; `fresh`: pixels, whatever is kept."""
+    def view(
+        self,
+        index: int,
+        scale: int,
+        mirrored: bool = False,
+        *,
+        fresh: bool = False,
+        draw: torch.Generator | None = None,
+    ) -> View:
+        """The picture with that number, its short side `scale` pixels long; `fresh`: pixels, whatever is kept.
+
+        draw: from where to draw those of its proposals that it comes with, as `data.drawn_proposals` says; without it,
+        or where features are kept or a person has decided on the picture, it comes with all.
+        """
         if self._kept is None or fresh:
-            return self._show(index, scale, mirrored)
+            view = self._show(index, scale, mirrored)
+            return view if draw is None or view.known is not None else drawn(view, self.data.drawn_proposals, draw)
         key = (index, scale, mirrored)
         if key not in self._kept:
             self._kept[key] = self._featured(self._show(index, scale, mirrored))

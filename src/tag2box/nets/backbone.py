@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from tag2box.errors import InputError
 from tag2box.nets.architectures import Parts, dilate, parts_of
+from tag2box.nets.layout import as_the_device_likes
 from tag2box.nets.weights import PRETRAINED, Weights, fill, read_weights
 
 Frozen = Literal["early", "all", "none"]
@@ -32,6 +33,8 @@ class Trunk(nn.Module):
     ) -> None:
         super().__init__()
         self.body, self.channels, self.stride, self.whole_cells = body, channels, stride, whole_cells
+        # With channels innermost cuDNN builds depthwise kernels for every size of picture: seconds, and no gain.
+        self.depthwise = any(one.groups > 1 for one in body.modules() if isinstance(one, nn.Conv2d))
         # Given by the trunk's name, so they need no place in a checkpoint, where half precision would round them.
         self.register_buffer("mean", torch.tensor(mean).view(3, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(std).view(3, 1, 1), persistent=False)
@@ -45,6 +48,7 @@ class Trunk(nn.Module):
         if self.whole_cells:
             height, width = images.shape[2:]
             pixels = functional.pad(pixels, (0, -width % self.stride, 0, -height % self.stride))
+        pixels = pixels if self.depthwise else as_the_device_likes(pixels)
         features: Tensor = self.body(pixels)
         return features
 

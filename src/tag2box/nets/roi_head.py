@@ -12,15 +12,19 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torchvision.ops import roi_align, roi_pool
 
 from tag2box.errors import InputError
 from tag2box.nets.architectures import Parts, Pooling, parts_of
+from tag2box.nets.layout import as_the_device_likes
 from tag2box.nets.weights import PRETRAINED, Weights, fill, read_weights
 
 HeadKind = Literal["auto", "conv", "mlp"]
 CHUNK = 2048
 """Proposals that go through convolutions at once when no gradient is wanted: bounds the memory of a whole image."""
+ROWS = 1024
+"""On a GPU proposals come in multiples of this."""
 
 
 class RoIHead(nn.Module, ABC):
@@ -92,9 +96,17 @@ class ConvHead(RoIHead):
     def forward(self, pooled: Tensor) -> Tensor:
         """[R, C', size, size] → [R, dim]; in pieces when no gradient is wanted."""
         step = len(pooled) if torch.is_grad_enabled() else CHUNK
-        vectors = [self.layers(pooled[i : i + step]).mean((2, 3)) for i in range(0, len(pooled), max(step, 1))]
+        vectors = [self._vectors(pooled[i : i + step]) for i in range(0, len(pooled), max(step, 1))]
         output: Tensor = self.dropout(torch.cat(vectors) if vectors else pooled.new_zeros(0, self.dim))
         return output
+
+    def _vectors(self, pooled: Tensor) -> Tensor:
+        """[R, C', size, size] → [R, dim]. On a GPU every new R makes cuDNN think anew, so R is rounded up there."""
+        rows = len(pooled)
+        if pooled.is_cuda:
+            pooled = functional.pad(pooled, (0, 0, 0, 0, 0, 0, 0, -rows % ROWS))
+        vectors: Tensor = self.layers(as_the_device_likes(pooled)).mean((2, 3))
+        return vectors[:rows]
 
 
 def build_head(
