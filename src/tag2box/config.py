@@ -74,6 +74,8 @@ class Optimiser:
     """Of sgd."""
     weight_decay: float = 5e-4
     """Pull of the weights towards 0."""
+    trunk_rate: float = 1.0
+    """The trunk's share of the learning rate: what was trained elsewhere is soon spoilt."""
     images: int = 2
     """Pictures in a step, over all processes."""
     accumulate: int = 1

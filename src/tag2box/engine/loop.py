@@ -180,7 +180,7 @@ class Run:
         settings = self.recipe.optimiser
         torch.manual_seed(seed_for(self.recipe.seed, self.phase, self.step, self.fabric.global_rank))  # for dropout
         for group in optimiser.param_groups:
-            group["lr"] = rate_at(self.step, phase, settings)
+            group["lr"] = group["share"] * rate_at(self.step, phase, settings)
         views = self.feed.views(self.phase, phase, self.step)
         last = (self.step + 1) % settings.accumulate == 0 or self.step + 1 == phase.steps
         with self.fabric.no_backward_sync(module, enabled=not last):

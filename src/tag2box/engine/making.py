@@ -86,8 +86,13 @@ def make_step(phase: Phase, net: nn.Module, recipe: Recipe) -> nn.Module:
 
 
 def make_optimiser(module: nn.Module, phase: Phase, settings: Optimiser) -> torch.optim.Optimizer:
-    """A fresh one over what learns."""
-    learnt = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    """A fresh one over what learns; the `share` of a group is what it takes of the learning rate."""
+    trunk, others = list[nn.Parameter](), list[nn.Parameter]()
+    for name, parameter in module.named_parameters():
+        if parameter.requires_grad:
+            (trunk if "trunk" in name.split(".") else others).append(parameter)
+    groups = ({"params": trunk, "share": settings.trunk_rate}, {"params": others, "share": 1.0})
+    learnt = [group for group in groups if group["params"]]
     if settings.name == "sgd":
         return torch.optim.SGD(learnt, phase.rate, settings.momentum, weight_decay=settings.weight_decay)
     return torch.optim.AdamW(learnt, phase.rate, weight_decay=settings.weight_decay)

@@ -41,7 +41,7 @@ class RoIHead(nn.Module, ABC):
 
     def pool(self, features: Tensor, boxes: Sequence[Tensor]) -> Tensor:
         """Proposals' features: [N, C', h, w] and N times [B_i, 4] in image pixels → [ΣB_i, C', size, size]."""
-        features, rows, scale = features.float(), [one.float() for one in boxes], 1 / self.stride
+        features, rows, scale = features.float().contiguous(), [one.float() for one in boxes], 1 / self.stride
         pooled: Tensor
         if self.pooling == "align":
             pooled = roi_align(features, rows, self.size, scale, sampling_ratio=2, aligned=True)

@@ -1,0 +1,47 @@
+"""What a run is made of."""
+
+import pytest
+import torch
+
+from tag2box.config import Optimiser, Warm
+from tag2box.engine.loop import Run
+from tag2box.engine.making import make_optimiser
+from tag2box.engine.plan import Phase
+from tag2box.engine.steps import WarmStep
+from tag2box.engine.tags import TagStep
+
+
+@pytest.mark.parametrize("name", ["sgd", "adamw"])
+@pytest.mark.parametrize("make", [lambda net: WarmStep(net, Warm()), TagStep])
+def test_the_trunk_has_its_own_share_of_the_rate(world, make_recipe, make_nets, name, make):
+    net = make_nets(world, make_recipe(backbone={"name": "tiny", "frozen": "none"})).warm
+    step = make(net)
+    optimiser = make_optimiser(step, Phase("warm", 0, 10, 0.1), Optimiser(name=name, trunk_rate=0.25))
+    shares = {id(one): group["share"] for group in optimiser.param_groups for one in group["params"]}
+    trunk = {id(one) for one in net.trunk.parameters()}
+    assert shares == {id(one): 0.25 if id(one) in trunk else 1.0 for one in step.parameters()}
+
+
+def test_what_does_not_learn_is_left_out(world, make_recipe, make_nets):
+    net = make_nets(world, make_recipe()).warm  # its trunk is frozen
+    optimiser = make_optimiser(WarmStep(net, Warm()), Phase("warm", 0, 10, 0.1), Optimiser(trunk_rate=0.5))
+    assert [group["share"] for group in optimiser.param_groups] == [1.0]
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_a_trunk_without_a_share_stays_as_it_was(world, make_recipe, tmp_path, share):
+    """The rule reaches the steps themselves."""
+    recipe = make_recipe(
+        backbone={"name": "tiny", "frozen": "none"},
+        data={"cache": False},
+        optimiser={"name": "sgd", "trunk_rate": share, "weight_decay": 0.0},
+    )
+    run = Run(world.dataset, world.store, recipe, tmp_path, evaluate=None, val=None, report=None, device="cpu")
+    before = [one.clone() for one in run.nets.warm.trunk.parameters()]
+    phase = run.phases[0]
+    run._begin(phase)
+    module, optimiser = run._set_up(phase)
+    run.feed.begin(0, phase, 0)
+    run._one_step(phase, module, optimiser)
+    moved = [not torch.equal(a, b) for a, b in zip(before, run.nets.warm.trunk.parameters(), strict=True)]
+    assert any(moved) == bool(share)
