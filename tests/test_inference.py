@@ -66,6 +66,39 @@ def test_selection_equals_the_slow_one(seed, shared, most):
     torch.testing.assert_close(found.boxes, torch.tensor([box for *_, box in slow]))
 
 
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("parts", [0.3, 0.8, 1.0])
+def test_parts_are_dropped_as_by_the_slow_one(seed, parts):
+    probabilities, boxes = random_case(seed)
+    options = {"size": SIZE, "nms": 0.3, "min_score": 0.2, "max_detections": 1000}
+    found, everything = (select_detections(probabilities, boxes, **options, parts=share) for share in (parts, 0.0))
+    wanted = []
+    for box, score, label in zip(*(part.tolist() for part in everything), strict=True):
+        x0, y0, x1, y1 = box
+        is_part = False
+        for other, sure, kind in zip(*(part.tolist() for part in everything), strict=True):
+            shared = max(min(x1, other[2]) - max(x0, other[0]), 0) * max(min(y1, other[3]) - max(y0, other[1]), 0)
+            area, larger = (x1 - x0) * (y1 - y0), (other[2] - other[0]) * (other[3] - other[1])
+            is_part |= kind == label and larger > area and shared >= 0.8 * area and sure >= parts * score
+        wanted += [] if is_part else [(box, score, label)]
+    assert list(zip(*(part.tolist() for part in found), strict=True)) == wanted
+    assert len(wanted) < len(everything.scores)
+
+
+def test_a_head_is_no_second_cat_but_a_kitten_of_another_class_and_the_best_of_each_stay():
+    boxes = torch.tensor([[0.0, 0, 100, 100], [10, 10, 40, 40], [50, 50, 80, 80]])
+    probabilities = torch.tensor([[0.0, 0.8, 0.1], [0.0, 0.9, 0.0], [0.0, 0.0, 0.7]])
+    options = {"size": (100, 100), "nms": 0.3, "min_score": 0.5, "max_detections": 10}
+    assert select_detections(probabilities, boxes, **options).scores.tolist() == pytest.approx([0.9, 0.8, 0.7])
+    whole = select_detections(probabilities, boxes, **options, parts=0.8)
+    assert whole.scores.tolist() == pytest.approx([0.8, 0.7])
+    assert select_detections(probabilities, boxes, **options, parts=0.95).scores.tolist() == pytest.approx(
+        [0.9, 0.8, 0.7]
+    )
+    best = select_detections(probabilities, boxes, **options, parts=0.8, best_of_each=True)
+    assert best.scores.tolist() == pytest.approx([0.9, 0.8, 0.7])  # CorLoc asks for the best, part or not
+
+
 def test_equal_scores_keep_the_order_of_proposals():
     boxes = torch.tensor([[0.0, 0, 10, 10], [20, 20, 30, 30], [0, 0, 10, 10]])
     found = select_detections(torch.full((3, 3), 1 / 3), boxes, size=SIZE, nms=0.5, min_score=0.0, max_detections=100)

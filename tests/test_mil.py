@@ -97,7 +97,8 @@ def _slow_targets(
         seed = max(overlaps, key=lambda s: overlaps[s])
         nearest.append(seed)
         labels.append(seeds[seed] + 1 if overlaps[seed] >= 0.5 else 0)
-        weights.append(scores[seed, seeds[seed]].item() if overlaps[seed] >= 0.1 else 0.0)
+        touches = overlaps[seed] >= 0.1 or _inside(box, boxes[seed]) >= 0.5
+        weights.append(scores[seed, seeds[seed]].item() if touches else 0.0)
     return labels, weights, nearest
 
 
@@ -111,6 +112,12 @@ def _slow_further(scores: Tensor, boxes: Tensor, tagged: list[int], first: list[
             if apart and i not in first and c == max(tagged, key=lambda k: scores[i, k].item()):
                 further[i] = c
     return further
+
+
+def _inside(a: Tensor, b: Tensor) -> float:
+    """The share of a's area that lies in b."""
+    width, height = (max(min(a[2 + i], b[2 + i]) - max(a[i], b[i]), 0) for i in (0, 1))
+    return float(width * height / ((a[2] - a[0]) * (a[3] - a[1])))
 
 
 def _iou(a: Tensor, b: Tensor) -> float:
@@ -154,6 +161,13 @@ def test_several_seeds_against_a_loop(tags: tuple[int, ...], share: float, count
     ]
     if share == 0.5 and count == 60:
         assert len(set(seeds)) > sum(tags)
+
+
+def test_a_small_part_of_a_seed_is_background_and_what_it_does_not_touch_is_nothing():
+    boxes = torch.tensor([[0.0, 0, 100, 100], [40, 40, 50, 50], [200, 200, 210, 210]])
+    targets = refinement_targets(torch.tensor([[0.9], [0.5], [0.4]]), boxes, torch.tensor([True]))
+    assert targets.labels.tolist() == [1, 0, 0]
+    assert targets.weights.tolist() == pytest.approx([0.9, 0.9, 0])
 
 
 def test_a_second_object_of_a_class_is_a_seed_too():
@@ -236,13 +250,23 @@ def test_an_image_without_tags_teaches_the_refinement_nothing():
     assert not logits.grad.any()
 
 
-def test_refinement_loss_against_a_loop():
-    logits, labels, weights = torch.randn(5, 3), torch.tensor([0, 2, 1, 1, 0]), torch.tensor([0.3, 0.3, 0.1, 0.1, 0.0])
-    loss = 0.0
+@pytest.mark.parametrize(
+    ("labels", "weights", "share"),
+    [
+        ([0, 2, 1, 1, 0], [0.3, 0.3, 0.1, 0.1, 0.0], 0.625),  # more than a quarter are objects: as they come
+        ([0, 0, 0, 0, 1], [0.3, 0.3, 0.1, 0.1, 0.1], 0.25),  # a ninth is raised to a quarter
+        ([0, 0, 0, 0, 1], [0.3, 0.3, 0.1, 0.1, 0.0], 0.0),  # one that does not count
+        ([1, 2, 1, 1, 2], [0.3, 0.3, 0.1, 0.1, 0.2], 1.0),
+    ],
+)
+def test_refinement_loss_against_a_loop(labels: list[int], weights: list[float], share: float):
+    logits, loss = torch.randn(5, 3), 0.0
+    objects = sum(weight for label, weight in zip(labels, weights, strict=True) if label)
     for i in range(5):
         probability = math.exp(logits[i, labels[i]]) / sum(math.exp(logit) for logit in logits[i])
-        loss -= weights[i].item() * math.log(probability) / 0.8
-    targets = Targets(labels, weights, labels)
+        own = share * weights[i] / (objects or 1) if labels[i] else (1 - share) * weights[i] / (sum(weights) - objects)
+        loss -= own * math.log(probability)
+    targets = Targets(torch.tensor(labels), torch.tensor(weights), torch.tensor(labels))
     assert refinement_loss(logits, targets).item() == pytest.approx(loss, rel=1e-5)
 
 

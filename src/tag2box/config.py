@@ -128,6 +128,10 @@ class Rounds:
     """Learning rate of the conditional net."""
     prediction_rate: float = 1e-3
     """Learning rate of the prediction net."""
+    conditional_decay: float = 1.0
+    """What is left of the conditional net's rate in the last round; it falls evenly."""
+    prediction_decay: float = 1.0
+    """And of the prediction net's."""
     samples: int = 5
     """K, the samples drawn of a picture."""
     loss_ratio: float = 3.0
@@ -138,6 +142,8 @@ class Rounds:
     """ε: the step of direct loss minimisation."""
     epsilon_unit: Literal["score", "spread"] = "score"
     """ε counts in scores, as in the paper, or in their spread in each picture, which shrinks as the nets agree."""
+    epsilon_decay: float = 1.0
+    """Factor on ε from each round to the next: coarse steps first, then ones of less bias (METHOD §6)."""
     threshold: float = 0.2
     """Picks of a sample below this probability become background."""
     nms: float = 0.3
@@ -164,6 +170,9 @@ class Inference:
     """Average with the mirror image as well."""
     nms: float = 0.3
     """Detections of a class that overlap a better one by this IoU are dropped."""
+    parts: float = 0.0
+    """Detections that lie in a larger one of their class by four fifths are dropped where that scores at least this
+    share of them; 0: none are."""
     min_score: float = 1e-4
     """Lower ones are dropped; mAP wants them down to about 0."""
     max_detections: int = 100
@@ -228,8 +237,8 @@ def _plain(value: Any) -> Any:
 
 
 _SHARES = (
-    "head.dropout optimiser.momentum warm.seeds rounds.gamma rounds.threshold rounds.nms inference.nms "
-    "inference.min_score"
+    "head.dropout optimiser.momentum warm.seeds rounds.gamma rounds.threshold rounds.nms rounds.conditional_decay "
+    "rounds.prediction_decay inference.nms inference.min_score"
 )
 _COUNTS = (
     "data.scales data.max_side data.max_proposals optimiser.images optimiser.accumulate warm.branches rounds.samples "

@@ -181,6 +181,7 @@ class Detector:
                 nms=settings.nms,
                 min_score=settings.min_score,
                 max_detections=settings.max_detections,
+                parts=settings.parts,
                 best_of_each=best_of_each,
             )
         return found

@@ -12,6 +12,8 @@ from torchvision.ops import batched_nms
 from tag2box.detections import Detections
 from tag2box.disco.offsets import FAST_RCNN, Weights, decode
 
+INSIDE = 0.8
+"""Of a part's area, what lies in the whole."""
 CANDIDATES = 3000
 """Of a picture's boxes, over all classes, the best so many are thinned: that takes time with their number squared."""
 Seen = tuple[Tensor, Tensor]
@@ -127,6 +129,7 @@ def select_detections(
     nms: float,
     min_score: float,
     max_detections: int,
+    parts: float = 0.0,
     best_of_each: bool = False,
 ) -> Found:
     """The detections of one image of `size` (width, height).
@@ -134,6 +137,7 @@ def select_detections(
     probabilities: [B, C + 1], column 0 the background; boxes: [B, C + 1, 4], or [B, 4] for all labels the same.
     Boxes are cut at the image's edge, those left without area or below `min_score` dropped, the rest thinned by
     non-maximum suppression within each class. Best first; of equal scores the earlier proposal, then the lower class.
+    parts: see `whole_objects`; 0: parts stay.
     best_of_each: the best box of every class stays whatever its score and rank: CorLoc asks for it.
     """
     scores, boxes = _candidates(probabilities, boxes, size)  # [B, C], [B, C, 4]
@@ -149,7 +153,24 @@ def select_detections(
     chosen = torch.arange(len(kept), device=kept.device) < max_detections
     chosen |= best[rows, labels]
     rows, labels = rows[chosen], labels[chosen]
-    return Found(boxes[rows, labels], scores[rows, labels], labels)
+    found = Found(boxes[rows, labels], scores[rows, labels], labels)
+    if not parts:
+        return found
+    whole = whole_objects(*found, parts) | best[rows, labels]
+    return Found(*(part[whole] for part in found))
+
+
+def whole_objects(boxes: Tensor, scores: Tensor, labels: Tensor, parts: float) -> Tensor:
+    """Which detections are no mere part of another: [D, 4], [D], [D] → bool [D].
+
+    A part lies by `INSIDE` of its area in a larger box of its class that scores at least `parts` of what it does: what
+    tells a class best is often a part, and a head and the whole cat overlap too little for non-maximum suppression.
+    """
+    low, high = boxes[:, :2], boxes[:, 2:]
+    sides = (torch.minimum(high[:, None], high[None]) - torch.maximum(low[:, None], low[None])).clamp(min=0)
+    shared, area = sides.prod(dim=2), (high - low).prod(dim=1)  # [D, D], [D]
+    inside = (shared >= INSIDE * area[:, None]) & (area[None] > area[:, None]) & (labels[:, None] == labels[None])
+    return ~(inside & (scores[None] >= parts * scores[:, None])).any(dim=1)
 
 
 def _candidates(probabilities: Tensor, boxes: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:

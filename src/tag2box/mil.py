@@ -20,9 +20,12 @@ from tag2box.nets.backbone import Trunk
 from tag2box.nets.conditional import ConditionalNet
 from tag2box.nets.prediction import BoxPredictor, PredictionNet
 from tag2box.nets.roi_head import RoIHead
+from tag2box.overlap import touches
 
 MARGIN = 1e-6
 """Image-level scores keep this far from 0 and 1, where the cross-entropy is infinite."""
+OBJECTS = 0.25
+"""The least share of a refinement loss that objects have, as in a mini-batch of Fast R-CNN."""
 APART = 0.2
 """A further seed of a class overlaps none of its better proposals by this IoU."""
 
@@ -94,7 +97,6 @@ def refinement_targets(
     tags: Tensor,
     *,
     foreground: float = 0.5,
-    left_out: float = 0.1,
     share: float = 0.0,
     promise: float = 0.0,
     known: KnownSeeds | None = None,
@@ -106,8 +108,8 @@ def refinement_targets(
     With a `share` above 0 there are further ones: see `_further_seeds`. With a `promise` above 0 a score counts the
     less the later its proposal stands: whole objects come before their parts, which alone tell a class just as well.
 
-    A proposal belongs to the seed it overlaps most: its class from IoU ≥ `foreground`, background below, and under
-    `left_out` nothing at all (METHOD §5: an untouched region may hold a missed object).
+    A proposal belongs to the seed it overlaps most: its class from IoU ≥ `foreground`, background below, and nothing at
+    all where it does not touch it (`overlap.touches`).
 
     Where a person has given boxes of a class, their proposals are its seeds, with the weight of the class's top score;
     other classes have theirs elsewhere.
@@ -135,7 +137,7 @@ def refinement_targets(
         none = torch.zeros(len(boxes), dtype=torch.long, device=boxes.device)
         return Targets(none, scores.new_zeros(len(boxes)), none)
     overlap, nearest = near.max(dim=1)  # [B], [B]
-    weights = strength[nearest] * (overlap >= left_out)
+    weights = strength[nearest] * touches(boxes, boxes[seeds[nearest]], overlap)
     return Targets(labels[nearest] * (overlap >= foreground), weights, seeds[nearest])
 
 
@@ -186,10 +188,18 @@ def refinement_loss(logits: Tensor, targets: Targets) -> Tensor:
     """Cross-entropy of the proposals, weighted by their seeds' scores: [B, C + 1] and Targets → [].
 
     Divided by the sum of the weights. WSDDN's top scores are tiny at first, and a plain mean would learn nothing; so
-    the scores say how much a seed counts beside the image's others, and every image counts the same.
+    the scores say how much a seed counts beside the image's others, and every image counts the same. Objects have a
+    quarter of the weight, or their natural share where that is more: beside hundreds of parts and surroundings the few
+    proposals that match a seed would be called background like all the rest.
     """
     losses = functional.cross_entropy(logits.float(), targets.labels, reduction="none")  # [B]
-    return (targets.weights * losses).sum() / targets.weights.sum().clamp(min=torch.finfo(torch.float32).tiny)
+    is_object = targets.labels > 0
+    objects, others = targets.weights * is_object, targets.weights * ~is_object
+    tiny = torch.finfo(torch.float32).tiny
+    total, some, rest = (part.sum().clamp(min=tiny) for part in (targets.weights, objects, others))
+    share = (some / total).clamp(min=OBJECTS)
+    weights = share * objects / some + (1 - share) * others / rest
+    return (weights * losses).sum() / weights.sum().clamp(min=tiny)
 
 
 def regression_loss(offsets: Tensor, boxes: Tensor, targets: Targets, coding: Weights = PLAIN) -> Tensor:

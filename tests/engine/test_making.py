@@ -5,7 +5,7 @@ import torch
 
 from tag2box.config import Optimiser, Warm
 from tag2box.engine.loop import Run
-from tag2box.engine.making import make_optimiser
+from tag2box.engine.making import make_optimiser, make_step
 from tag2box.engine.plan import Phase
 from tag2box.engine.steps import WarmStep
 from tag2box.engine.tags import TagStep
@@ -26,6 +26,13 @@ def test_what_does_not_learn_is_left_out(world, make_recipe, make_nets):
     net = make_nets(world, make_recipe()).warm  # its trunk is frozen
     optimiser = make_optimiser(WarmStep(net, Warm()), Phase("warm", 0, 10, 0.1), Optimiser(trunk_rate=0.5))
     assert [group["share"] for group in optimiser.param_groups] == [1.0]
+
+
+def test_epsilon_shrinks_from_round_to_round(world, make_recipe, make_nets):
+    recipe = make_recipe(rounds={"epsilon": 2.0, "epsilon_decay": 0.5})
+    net = make_nets(world, recipe).conditional
+    steps = [make_step(Phase("conditional", number, 10, 0.1), net, recipe) for number in (1, 2, 3)]
+    assert [one.settings.epsilon for one in steps] == [2.0, 1.0, 0.5]
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])

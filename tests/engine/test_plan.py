@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -33,6 +34,15 @@ def test_the_phases_of_a_recipe():
         ("prediction", 2, 20, 0.3),
     ]
     assert [one.name for one in plan[:3]] == ["warm start", "round 1, conditional net", "round 1, prediction net"]
+
+
+def test_the_rates_fall_evenly_over_the_rounds():
+    rounds = Rounds(number=5, conditional_rate=1.0, conditional_decay=0.2, prediction_rate=2.0, prediction_decay=0.5)
+    plan = phases(Recipe(rounds=rounds), 40)
+    assert [one.rate for one in plan if one.kind == "conditional"] == pytest.approx([1, 0.8, 0.6, 0.4, 0.2])
+    assert [one.rate for one in plan if one.kind == "prediction"] == pytest.approx([2, 1.75, 1.5, 1.25, 1])
+    (alone,) = [one for one in phases(Recipe(rounds=replace(rounds, number=1)), 40) if one.kind == "conditional"]
+    assert alone.rate == 1
 
 
 def test_the_tags_are_learnt_first_where_asked_for():

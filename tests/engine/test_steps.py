@@ -138,6 +138,12 @@ def _iou(a: list[float], b: list[float]) -> float:
     return shared / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - shared)
 
 
+def _inside(a: list[float], b: list[float]) -> float:
+    """The share of a's area that lies in b."""
+    width, height = (max(min(a[2 + i], b[2 + i]) - max(a[i], b[i]), 0) for i in (0, 1))
+    return width * height / ((a[2] - a[0]) * (a[3] - a[1]))
+
+
 def slow_assign(proposals: Tensor, boxes: Tensor, classes: Tensor) -> list[tuple[int, bool, int]]:
     """Of each proposal: its label, whether it counts, and the box it belongs to."""
     found = []
@@ -145,7 +151,8 @@ def slow_assign(proposals: Tensor, boxes: Tensor, classes: Tensor) -> list[tuple
         overlaps = [_iou(proposal, box) for box in boxes.tolist()]
         nearest = max(range(len(overlaps)), key=lambda t: overlaps[t])
         label = int(classes[nearest]) if overlaps[nearest] >= 0.5 else 0
-        found.append((label, overlaps[nearest] >= 0.1, nearest))
+        touches = overlaps[nearest] >= 0.1 or _inside(proposal, boxes[nearest].tolist()) >= 0.5
+        found.append((label, touches, nearest))
     return found
 
 
@@ -167,14 +174,23 @@ def test_assignment_against_a_loop(seed: int, proposals: int, truths: int):
 
 
 def test_the_bounds_of_assignment():
-    """Foreground from an IoU of 0.5 on, left out below 0.1; of two boxes the nearer one counts."""
+    """Foreground from an IoU of 0.5 on, left out below 0.1, but for parts; of two boxes the nearer one counts."""
     truth = torch.tensor([[0.0, 0, 10, 10]]), torch.tensor([2])
     proposals = torch.tensor(
-        [[0.0, 0, 10, 10], [0, 0, 10, 20], [0, 0, 10, 21], [0, 0, 1, 10], [0, 0, 0.9, 10], [50, 50, 60, 60]]
+        [
+            [0.0, 0, 10, 10],
+            [0, 0, 10, 20],
+            [0, 0, 10, 21],
+            [0, 0, 0.5, 10],  # a part, however small
+            [9.5, 0, 10.5, 10],  # half of it in the box
+            [9.4, 0, 10.5, 10],
+            [9.6, 0, 10.5, 10],  # less than half, and an IoU of 0.04
+            [50, 50, 60, 60],
+        ]
     )
     labels, counts, _ = assign(proposals, truth)
-    assert labels.tolist() == [2, 2, 0, 0, 0, 0]
-    assert counts.tolist() == [True, True, True, True, False, False]
+    assert labels.tolist() == [2, 2, 0, 0, 0, 0, 0, 0]
+    assert counts.tolist() == [True, True, True, True, True, True, False, False]
 
 
 def test_the_prediction_step_against_a_loop(nets):

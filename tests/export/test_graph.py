@@ -56,6 +56,18 @@ def assert_same(both, pixels, proposals, *, least=1, **changes):
     assert len(scores) >= least
 
 
+@pytest.mark.parametrize("parts", [0.5, 1.0])
+def test_parts_are_dropped(make_detector, draw, parts):
+    """Two nets with the same weights, of which one drops parts."""
+    plain, strict = (make_detector({"inference.parts": share, "inference.nms": 0.9}) for share in (0.0, parts))
+    pixels, proposals = draw(131, 203)
+    counts = [len(one.detect(pixels, proposals, one.settings()).scores) for one in (plain, strict)]
+    assert counts[1] < counts[0]
+    for one in (plain, strict):
+        assert_same((one, exported(one)), pixels, proposals)
+        assert_same((one, exported(one)), pixels, proposals[:0], least=0)
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_pictures_of_any_size(size, both, draw):
     assert_same(both, *draw(*size), least=5)

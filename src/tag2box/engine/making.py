@@ -1,6 +1,7 @@
 """What a run is made of, as its recipe says: the device and its precision, nets, optimisers, steps."""
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -80,7 +81,9 @@ def make_step(phase: Phase, net: nn.Module, recipe: Recipe) -> nn.Module:
     if isinstance(net, MilNet):
         return TagStep(net) if phase.kind == "tags" else WarmStep(net, recipe.warm)
     if isinstance(net, ConditionalNet):
-        return ConditionalStep(net, recipe.rounds)
+        rounds = recipe.rounds
+        epsilon = rounds.epsilon * rounds.epsilon_decay ** (phase.round - 1)
+        return ConditionalStep(net, replace(rounds, epsilon=epsilon))
     assert isinstance(net, PredictionNet)
     return PredictionStep(net, recipe.rounds)
 

@@ -121,6 +121,7 @@ def _select(
         nms=recipe.inference.nms,
         min_score=min_score,
         max_detections=recipe.inference.max_detections,
+        parts=recipe.inference.parts,
         best_of_each=tagged_only,
     )
 

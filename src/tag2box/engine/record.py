@@ -138,7 +138,13 @@ def _follow_one(
     sampled = sample_view(conditional, prediction, view, recipe, recipe.seed, -1, index)
     ((probabilities, boxes),) = prediction_scorer(prediction)([view])
     found = select_detections(
-        probabilities, boxes * scale, size=size, nms=recipe.inference.nms, min_score=0.3, max_detections=10
+        probabilities,
+        boxes * scale,
+        size=size,
+        nms=recipe.inference.nms,
+        parts=recipe.inference.parts,
+        min_score=0.3,
+        max_detections=10,
     )
     return Followed(
         index,

@@ -23,10 +23,11 @@ from tag2box.engine.views import View
 from tag2box.mil import MilNet, mil_losses
 from tag2box.nets.conditional import ConditionalNet
 from tag2box.nets.prediction import Outputs, PredictionNet
+from tag2box.overlap import touches
 
 Logs = dict[str, Tensor]
-FOREGROUND, LEFT_OUT = 0.5, 0.1
-"""IoU with a pseudo-truth box from which a proposal is an object, and below which it is left out (METHOD §5)."""
+FOREGROUND = 0.5
+"""IoU with a pseudo-truth box from which a proposal is an object (METHOD §5)."""
 
 
 class WarmStep(nn.Module):
@@ -173,7 +174,7 @@ def assign(proposals: Tensor, truth: Boxed) -> tuple[Tensor, Tensor, Tensor]:
         return none, none == 0, torch.zeros_like(proposals)
     overlap, nearest = box_iou(proposals, boxes).max(dim=1)  # [B], [B]
     labels = classes[nearest] * (overlap >= FOREGROUND)
-    return labels, overlap >= LEFT_OUT, encode(boxes[nearest], proposals, FAST_RCNN)
+    return labels, touches(proposals, boxes[nearest], overlap), encode(boxes[nearest], proposals, FAST_RCNN)
 
 
 def of_samples(offsets: Tensor, samples: Tensor) -> Tensor:

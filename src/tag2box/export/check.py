@@ -173,6 +173,7 @@ def _chosen_well(chosen: list[Array], scores: Array, boxes: Array, sample: Sampl
             nms=nms,
             min_score=settings.min_score,
             max_detections=settings.max_detections,
+            parts=settings.parts,
         )
         return _listed(found) == _listed(chosen)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tag2box.config import Inference, Recipe
 from tag2box.export.net import OPSET, net_model
+from tag2box.inference import INSIDE
 from tag2box.nets import PredictionNet
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ detector (uint8[height, width, 3] image, float[B, 4] proposals, float score, flo
     int64[1] i0 = {0}, int64[1] i1 = {1}, int64[1] i2 = {2}, int64[1] i4 = {4}, int64[1] last = {9223372036854775807},
     int64[2] one_in_colour = {1, 3}, int64[4] xyxy = {1, 0, 1, 0}, int64 class_column = {0},
     int64 proposal_column = {2}, int64[2] class_and_proposal = {0, 2}, double[1] one = {1.0}, float nothing = {0.0},
-    float out = {-1.0}, float above_out = {-0.5}
+    float out = {-1.0}, float above_out = {-0.5}, float inside, float parts
 >
 {
     size = Shape <start = 0, end = 2> (image)
@@ -94,9 +95,44 @@ detector (uint8[height, width, 3] image, float[B, 4] proposals, float score, flo
     kept_boxes = GatherND (boxes_by_class, where_kept)
     kept_labels = Gather <axis = 1> (tidy, class_column)
     number = Min (kept_number, max_detections)
-    scores, order = TopK (kept_scores, number)
-    boxes = Gather (kept_boxes, order)
-    labels = Gather (kept_labels, order)
+    best_scores, order = TopK (kept_scores, number)
+    best_boxes = Gather (kept_boxes, order)
+    best_labels = Gather (kept_labels, order)
+
+    best_low = Slice (best_boxes, i0, i2, i1)
+    best_high = Slice (best_boxes, i2, i4, i1)
+    low_down = Unsqueeze (best_low, i1)
+    low_across = Unsqueeze (best_low, i0)
+    high_down = Unsqueeze (best_high, i1)
+    high_across = Unsqueeze (best_high, i0)
+    shared_low = Max (low_down, low_across)
+    shared_high = Min (high_down, high_across)
+    shared_difference = Sub (shared_high, shared_low)
+    shared_sides = Max (shared_difference, nothing)
+    shared = ReduceProd <keepdims = 0> (shared_sides, i2)
+    own_sides = Sub (best_high, best_low)
+    area = ReduceProd <keepdims = 0> (own_sides, i1)
+    area_down = Unsqueeze (area, i1)
+    area_across = Unsqueeze (area, i0)
+    most_of_it = Mul (area_down, inside)
+    lies_in = GreaterOrEqual (shared, most_of_it)
+    is_larger = Greater (area_across, area_down)
+    label_down = Unsqueeze (best_labels, i1)
+    label_across = Unsqueeze (best_labels, i0)
+    is_alike = Equal (label_down, label_across)
+    score_down = Unsqueeze (best_scores, i1)
+    score_across = Unsqueeze (best_scores, i0)
+    enough = Mul (score_down, parts)
+    is_sure = GreaterOrEqual (score_across, enough)
+    lies_in_larger = And (lies_in, is_larger)
+    is_alike_and_sure = And (is_alike, is_sure)
+    is_part_of = And (lies_in_larger, is_alike_and_sure)
+    part_of = Cast <to = 1> (is_part_of)
+    wholes = ReduceSum <keepdims = 0> (part_of, i1)
+    is_whole = Equal (wholes, nothing)
+    boxes = Compress <axis = 0> (best_boxes, is_whole)
+    scores = Compress <axis = 0> (best_scores, is_whole)
+    labels = Compress <axis = 0> (best_labels, is_whole)
 }
 """
 
@@ -116,6 +152,8 @@ def detector_model(net: PredictionNet, recipe: Recipe, settings: Inference) -> "
         "score": np.array(settings.min_score, np.float32),
         "nms": np.array(settings.nms, np.float32),
         "max_detections": np.array(settings.max_detections, np.int64),
+        "inside": np.array(INSIDE, np.float32),
+        "parts": np.array(settings.parts or np.inf, np.float32),  # no score is infinitely large: all stay
     }
     graph.initializer.extend(onnx.numpy_helper.from_array(value, name) for name, value in values.items())
     _put_in(graph, net_model(net).graph)
