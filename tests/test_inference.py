@@ -99,6 +99,15 @@ def test_a_head_is_no_second_cat_but_a_kitten_of_another_class_and_the_best_of_e
     assert best.scores.tolist() == pytest.approx([0.9, 0.8, 0.7])  # CorLoc asks for the best, part or not
 
 
+def test_the_whole_takes_the_place_of_its_part_among_few():
+    boxes = torch.tensor([[0.0, 0, 100, 100], [10, 10, 40, 40]])
+    probabilities = torch.tensor([[0.2, 0.8], [0.1, 0.9]])
+    found = select_detections(
+        probabilities, boxes, size=(100, 100), nms=0.3, min_score=0.5, max_detections=1, parts=0.8
+    )
+    assert found.scores.tolist() == pytest.approx([0.8])
+
+
 def test_equal_scores_keep_the_order_of_proposals():
     boxes = torch.tensor([[0.0, 0, 10, 10], [20, 20, 30, 30], [0, 0, 10, 10]])
     found = select_detections(torch.full((3, 3), 1 / 3), boxes, size=SIZE, nms=0.5, min_score=0.0, max_detections=100)

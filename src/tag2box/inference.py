@@ -12,8 +12,8 @@ from torchvision.ops import batched_nms
 from tag2box.detections import Detections
 from tag2box.disco.offsets import FAST_RCNN, Weights, decode
 
-INSIDE = 0.8
-"""Of a part's area, what lies in the whole."""
+INSIDE, AMONG = 0.8, 300
+"""Of a part's area, what lies in the whole; how many of the best detections are compared for that, at least."""
 CANDIDATES = 3000
 """Of a picture's boxes, over all classes, the best so many are thinned: that takes time with their number squared."""
 Seen = tuple[Tensor, Tensor]
@@ -150,14 +150,16 @@ def select_detections(
     # In float64, since batched_nms may move each class by a multiple of the image's size and so lose digits.
     kept = batched_nms(boxes[rows, labels].double(), scores[rows, labels].double(), labels, nms).sort().values
     rows, labels = rows[kept], labels[kept]
-    chosen = torch.arange(len(kept), device=kept.device) < max_detections
+    if parts:
+        first = torch.arange(len(kept), device=kept.device) < max(max_detections, AMONG)
+        whole = first.clone()
+        whole[first] = whole_objects(boxes[rows, labels][first], scores[rows, labels][first], labels[first], parts)
+        whole |= best[rows, labels]
+        rows, labels = rows[whole], labels[whole]
+    chosen = torch.arange(len(rows), device=rows.device) < max_detections
     chosen |= best[rows, labels]
     rows, labels = rows[chosen], labels[chosen]
-    found = Found(boxes[rows, labels], scores[rows, labels], labels)
-    if not parts:
-        return found
-    whole = whole_objects(*found, parts) | best[rows, labels]
-    return Found(*(part[whole] for part in found))
+    return Found(boxes[rows, labels], scores[rows, labels], labels)
 
 
 def whole_objects(boxes: Tensor, scores: Tensor, labels: Tensor, parts: float) -> Tensor:

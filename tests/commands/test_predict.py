@@ -93,7 +93,7 @@ def test_the_same_as_in_python(run, photos):
     paths = ["photos/a.jpg", "photos/cat/b.png", "photos/dog/b.jpg"]
     found = load(run).predict(paths, score=0.2, max_detections=3)
     entries = results("here")
-    assert len(entries) == len(found) == 9
+    assert len(entries) == len(found) > 5
     np.testing.assert_allclose([entry["score"] for entry in entries], found.scores, atol=1e-5)
     boxes = np.array([entry["bbox"] for entry in entries])
     np.testing.assert_allclose(boxes[:, :2] + boxes[:, 2:], found.boxes[:, 2:], atol=0.02)

@@ -65,6 +65,7 @@ def test_parts_are_dropped(make_detector, draw, parts):
     assert counts[1] < counts[0]
     for one in (plain, strict):
         assert_same((one, exported(one)), pixels, proposals)
+        assert_same((one, exported(one)), pixels, proposals, max_detections=3, least=3)
         assert_same((one, exported(one)), pixels, proposals[:0], least=0)
 
 

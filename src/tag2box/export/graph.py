@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tag2box.config import Inference, Recipe
 from tag2box.export.net import OPSET, net_model
-from tag2box.inference import INSIDE
+from tag2box.inference import AMONG, INSIDE
 from tag2box.nets import PredictionNet
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ detector (uint8[height, width, 3] image, float[B, 4] proposals, float score, flo
     int64[1] i0 = {0}, int64[1] i1 = {1}, int64[1] i2 = {2}, int64[1] i4 = {4}, int64[1] last = {9223372036854775807},
     int64[2] one_in_colour = {1, 3}, int64[4] xyxy = {1, 0, 1, 0}, int64 class_column = {0},
     int64 proposal_column = {2}, int64[2] class_and_proposal = {0, 2}, double[1] one = {1.0}, float nothing = {0.0},
-    float out = {-1.0}, float above_out = {-0.5}, float inside, float parts
+    float out = {-1.0}, float above_out = {-0.5}, float inside, float parts,
+    int64 among
 >
 {
     size = Shape <start = 0, end = 2> (image)
@@ -84,7 +85,8 @@ detector (uint8[height, width, 3] image, float[B, 4] proposals, float score, flo
     scores_by_class = Transpose <perm = [1, 0]> (wanted_scores)
     boxes_by_class = Transpose <perm = [1, 0, 2]> (class_boxes)
     scores_of_class = Unsqueeze (scores_by_class, i1)
-    kept = NonMaxSuppression (boxes_by_class, scores_of_class, max_detections, nms, above_out)
+    compared = Max (max_detections, among)
+    kept = NonMaxSuppression (boxes_by_class, scores_of_class, compared, nms, above_out)
 
     kept_number = Shape <start = 0, end = 1> (kept)
     kept_proposal = Gather <axis = 1> (kept, proposal_column)
@@ -94,7 +96,7 @@ detector (uint8[height, width, 3] image, float[B, 4] proposals, float score, flo
     kept_scores = GatherND (scores_by_class, where_kept)
     kept_boxes = GatherND (boxes_by_class, where_kept)
     kept_labels = Gather <axis = 1> (tidy, class_column)
-    number = Min (kept_number, max_detections)
+    number = Min (kept_number, compared)
     best_scores, order = TopK (kept_scores, number)
     best_boxes = Gather (kept_boxes, order)
     best_labels = Gather (kept_labels, order)
@@ -130,9 +132,13 @@ detector (uint8[height, width, 3] image, float[B, 4] proposals, float score, flo
     part_of = Cast <to = 1> (is_part_of)
     wholes = ReduceSum <keepdims = 0> (part_of, i1)
     is_whole = Equal (wholes, nothing)
-    boxes = Compress <axis = 0> (best_boxes, is_whole)
-    scores = Compress <axis = 0> (best_scores, is_whole)
-    labels = Compress <axis = 0> (best_labels, is_whole)
+    whole_boxes = Compress <axis = 0> (best_boxes, is_whole)
+    whole_scores = Compress <axis = 0> (best_scores, is_whole)
+    whole_labels = Compress <axis = 0> (best_labels, is_whole)
+    most = Reshape (max_detections, i1)
+    boxes = Slice (whole_boxes, i0, most, i0)
+    scores = Slice (whole_scores, i0, most, i0)
+    labels = Slice (whole_labels, i0, most, i0)
 }
 """
 
@@ -153,6 +159,7 @@ def detector_model(net: PredictionNet, recipe: Recipe, settings: Inference) -> "
         "nms": np.array(settings.nms, np.float32),
         "max_detections": np.array(settings.max_detections, np.int64),
         "inside": np.array(INSIDE, np.float32),
+        "among": np.array(AMONG if settings.parts else 0, np.int64),
         "parts": np.array(settings.parts or np.inf, np.float32),  # no score is infinitely large: all stay
     }
     graph.initializer.extend(onnx.numpy_helper.from_array(value, name) for name, value in values.items())
