@@ -191,27 +191,6 @@ def test_what_another_tagged_class_scores_higher_is_left_to_it():
     assert alone.labels.tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5])
-@pytest.mark.parametrize("promise", [0.3, 2.0])
-def test_later_proposals_count_less_in_the_choice_and_as_much_in_the_weight(share: float, promise: float):
-    boxes, tags = _random_boxes(30, 3), torch.tensor([True, False, True])
-    scores = torch.rand(30, 3, generator=torch.Generator().manual_seed(3))
-    lowered = torch.stack([scores[i] * (i + 1) ** -promise for i in range(30)])
-    wanted = refinement_targets(lowered, boxes, tags, share=share)
-    targets = refinement_targets(scores, boxes, tags, share=share, promise=promise)
-    assert torch.equal(targets.labels, wanted.labels)
-    assert torch.equal(targets.seeds, wanted.seeds)
-    raised = wanted.weights * (1 + wanted.seeds) ** promise  # back to what the seeds themselves score
-    torch.testing.assert_close(targets.weights, raised)
-
-
-def test_a_part_gives_way_to_the_whole_that_comes_before_it():
-    boxes = torch.tensor([[0.0, 0, 100, 100], [40, 40, 60, 60]])
-    scores, tags = torch.tensor([[0.6], [0.7]]), torch.tensor([True])
-    assert refinement_targets(scores, boxes, tags).seeds.tolist() == [1, 1]
-    assert refinement_targets(scores, boxes, tags, promise=0.5).seeds.tolist() == [0, 0]
-
-
 def test_the_share_reaches_every_branch():
     torch.manual_seed(0)
     outputs = MilHead(dim=6, classes=3, branches=2, regression=True)(100 * torch.randn(20, 6))

@@ -110,8 +110,6 @@ class Warm:
     """Weight of the first branch's loss beside the other branches'."""
     seeds: float = 0.0
     """Of a class's proposals, the share of the best that can teach the next branch (MIST: 0.15); 0: the best one."""
-    promise: float = 0.0
-    """Weight of the proposals' own order in the choice of those: whole objects come before their parts."""
 
 
 @dataclass(frozen=True)
@@ -257,5 +255,6 @@ def _require_sensible(recipe: Recipe) -> None:
                 raise InputError(f"{where}: expected a share between 0 and 1, found {value}")
             if least < (where in _COUNTS.split()):
                 raise InputError(f"{where}: expected {1 if where in _COUNTS.split() else 0} or more, found {value}")
-    if recipe.rounds.epsilon == 0:
-        raise InputError("rounds.epsilon: expected a step other than 0, found 0")
+    for name in ("epsilon", "epsilon_decay"):
+        if getattr(recipe.rounds, name) == 0:
+            raise InputError(f"rounds.{name}: expected a number other than 0, found 0")

@@ -98,15 +98,13 @@ def refinement_targets(
     *,
     foreground: float = 0.5,
     share: float = 0.0,
-    promise: float = 0.0,
     known: KnownSeeds | None = None,
     overlaps: Tensor | None = None,
 ) -> Targets:
     """What the scores of one branch teach the next: [B, C], [B, 4], bool[C] → Targets.
 
     The top-scoring proposal of each tagged class is its seed; no two classes share one, the surer class comes first.
-    With a `share` above 0 there are further ones: see `_further_seeds`. With a `promise` above 0 a score counts the
-    less the later its proposal stands: whole objects come before their parts, which alone tell a class just as well.
+    With a `share` above 0 there are further ones: see `_further_seeds`.
 
     A proposal belongs to the seed it overlaps most: its class from IoU ≥ `foreground`, background below, and nothing at
     all where it does not touch it (`overlap.touches`).
@@ -118,8 +116,7 @@ def refinement_targets(
     waits for the device.
     """
     scores = scores.detach()
-    choice = scores * _promises(scores, promise)[:, None] if promise else scores
-    choice = choice if known is None else choice.masked_fill(~known.allowed[:, 1:], -1)
+    choice = scores if known is None else scores.masked_fill(~known.allowed[:, 1:], -1)
     labels, seeds = _seeds(choice, tags if known is None else known.undecided)  # [T], [T]
     if overlaps is None and share:
         overlaps = box_iou(boxes, boxes)
@@ -139,11 +136,6 @@ def refinement_targets(
     overlap, nearest = near.max(dim=1)  # [B], [B]
     weights = strength[nearest] * touches(boxes, boxes[seeds[nearest]], overlap)
     return Targets(labels[nearest] * (overlap >= foreground), weights, seeds[nearest])
-
-
-def _promises(scores: Tensor, weight: float) -> Tensor:
-    """A factor for each of the proposals in their order: scores [B, C] → [B], from 1 downwards."""
-    return torch.arange(1, len(scores) + 1, device=scores.device, dtype=scores.dtype).pow(-weight)
 
 
 def _seeds(scores: Tensor, tags: Tensor) -> tuple[Tensor, Tensor]:
@@ -229,19 +221,17 @@ def mil_losses(
     coding: Weights = PLAIN,
     *,
     share: float = 0.0,
-    promise: float = 0.0,
     known: KnownSeeds | None = None,
 ) -> MilLosses:
     """All losses of an image with proposals [B, 4] and tags bool[C]: each branch learns from the one before.
 
-    share: of a class's proposals, those that can be seeds; promise: how much their order counts in that; known: what a
-    person has said (`refinement_targets`).
+    share: of a class's proposals, those that can be seeds; known: what a person has said (`refinement_targets`).
     """
     scores = wsddn_scores(outputs.class_logits, outputs.proposal_logits)
     first, refined, regression = wsddn_loss(scores, tags), [], None
     overlaps = box_iou(boxes, boxes) if share and outputs.refined else None
     for branch, logits in enumerate(outputs.refined):
-        targets = refinement_targets(scores, boxes, tags, share=share, promise=promise, known=known, overlaps=overlaps)
+        targets = refinement_targets(scores, boxes, tags, share=share, known=known, overlaps=overlaps)
         refined.append(refinement_loss(logits, targets))
         if outputs.offsets is not None and branch == len(outputs.refined) - 1:
             regression = regression_loss(outputs.offsets, boxes, targets, coding)

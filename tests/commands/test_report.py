@@ -77,6 +77,14 @@ def test_the_best_round_is_kept(parts, tmp_path):
     assert findings.map == judge("round-5", found(own, 0), found(other, 5))["map"]
 
 
+@pytest.mark.parametrize("stage", ["wsddn", "round-1"])
+def test_corloc_is_of_the_pictures_looked_at(parts, tmp_path, stage):
+    """Of eight, two were looked at, and both are right: the other six are not missing."""
+    own = parts[0].truth
+    looked_at = found(own.subset(own.ids[:2]), 2)
+    assert Judge(tmp_path, own, None)(stage, looked_at, None)["corloc"] == 100
+
+
 def test_a_resumed_run_remembers_its_best(parts, tmp_path):
     own, other = (part.truth for part in parts)
     Judge(tmp_path, own, other)("round-1", found(own, 8), found(other, 6))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tag2box.engine.forward import prediction_outputs, warm_outputs
-from tag2box.engine.views import padded
+from tag2box.engine.views import drawn, padded
 
 
 def colourful(pixels: torch.Tensor) -> torch.Tensor:
@@ -68,6 +68,11 @@ def test_drawn_proposals_are_the_first_half_and_others_in_their_order(world, mak
         assert rows[: -(-number // 2)] == list(range(-(-number // 2)))
         seen.update(rows)
     assert len(seen) == (1 if number == 1 else len(everything))
+
+
+def test_as_many_proposals_are_drawn_as_there_are_tags(world, make_recipe, make_nets):
+    view = make_nets(world, make_recipe(data={"cache": False})).album.view(0, 48)
+    assert len(drawn(replace(view, tags=torch.ones(3, dtype=torch.bool)), 1, torch.Generator()).boxes) == 3
 
 
 @pytest.mark.parametrize("number", [0, 1000])

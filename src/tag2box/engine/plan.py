@@ -45,13 +45,10 @@ def phases(recipe: Recipe, images: int) -> list[Phase]:
     plan.append(Phase("warm", 0, _steps(warm.epochs, per_epoch), warm.rate))
     for number in range(1, rounds.number + 1):
         done = (number - 1) / max(rounds.number - 1, 1)
-        rates = {
-            "conditional": rounds.conditional_rate * (1 - (1 - rounds.conditional_decay) * done),
-            "prediction": rounds.prediction_rate * (1 - (1 - rounds.prediction_decay) * done),
-        }
-        steps = _steps(rounds.conditional_epochs, per_epoch), _steps(rounds.prediction_epochs, per_epoch)
-        plan.append(Phase("conditional", number, steps[0], rates["conditional"]))
-        plan.append(Phase("prediction", number, steps[1], rates["prediction"]))
+        rate = rounds.conditional_rate * (1 - (1 - rounds.conditional_decay) * done)
+        plan.append(Phase("conditional", number, _steps(rounds.conditional_epochs, per_epoch), rate))
+        rate = rounds.prediction_rate * (1 - (1 - rounds.prediction_decay) * done)
+        plan.append(Phase("prediction", number, _steps(rounds.prediction_epochs, per_epoch), rate))
     return plan
 
 

@@ -48,7 +48,6 @@ class WarmStep(nn.Module):
                 view.tags,
                 FAST_RCNN,
                 share=self.settings.seeds,
-                promise=self.settings.promise,
                 known=known,
             )
             images.append(losses.wsddn)

@@ -78,8 +78,9 @@ def show(
 def drawn(view: View, number: int, generator: torch.Generator) -> View:
     """The view with so many of its proposals, the first half of them and others at random, in their order; 0: with all.
 
-    Proposals stand in order of promise: the first would be missed.
+    Proposals stand in order of promise: the first would be missed. Never fewer than tags, each of which labels one.
     """
+    number = max(number, int(view.tags.sum())) if number else 0  # tags are on the CPU: nothing waits
     if not 0 < number < len(view.boxes):
         return view
     first = number - number // 2

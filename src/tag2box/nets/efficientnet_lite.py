@@ -38,9 +38,8 @@ class SameConv2d(nn.Conv2d):
 
     def forward(self, input: Tensor) -> Tensor:
         """[N, C, H, W] → [N, C₂, ⌈H/s⌉, ⌈W/s⌉]."""
-        if (
-            self.kernel_size == (1, 1) and input.is_cuda and not input.is_contiguous()
-        ):  # channels lie innermost there: a plain matrix product
+        if self.kernel_size == (1, 1) and input.is_cuda and not input.is_contiguous():
+            # Channels lie innermost: a plain matrix product, for which cuDNN need not think.
             rows = functional.linear(input.permute(0, 2, 3, 1), self.weight.flatten(1), self.bias)
             return rows.permute(0, 3, 1, 2)
         top, bottom = self._padding(0, input.shape[2])
