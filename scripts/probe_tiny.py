@@ -127,10 +127,9 @@ def _train(net: MilNet, pooled: list[tuple[Tensor, Tensor]], tags: Tensor, epoch
     for _ in range(epochs):
         for rows in torch.randperm(len(pooled)).split(4):
             outputs = net.from_pooled(torch.cat([pooled[i][1].float() for i in rows]))
-            parts = outputs.split([len(pooled[i][0]) for i in rows])
-            losses = [mil_losses(part, pooled[i][0], tags[i]) for i, part in zip(rows.tolist(), parts, strict=True)]
+            losses = mil_losses(outputs, [pooled[i][0] for i in rows], [tags[i] for i in rows])
             optimiser.zero_grad()
-            (sum(loss.wsddn + sum(loss.refined) for loss in losses) / len(rows)).backward()
+            (losses.wsddn + torch.stack(losses.refined).sum(dim=0)).mean().backward()
             optimiser.step()
             schedule.step()
 

@@ -69,7 +69,7 @@ def test_numbers_as_yaml_would_not_read_them(tmp_path):
         ("backbone.frozen", "all", "all"),
         ("rounds.epsilon", "-1e-2", -0.01),
         ("warm.epochs", "7", 7),
-        ("warm.seeds", "0.15", 0.15),
+        ("warm.votes", "true", True),
         ("data.resident", "off", "off"),
     ],
 )
@@ -97,7 +97,7 @@ def test_overrides_leave_the_rest():
         ({"rounds.number": -1}, r"rounds.number: expected 0 or more, found -1"),
         ({"rounds.gamma": "nan"}, r"rounds.gamma: expected a number, found 'nan'"),
         ({"rounds.gamma": 2}, r"rounds.gamma: expected a share between 0 and 1, found 2.0"),
-        ({"warm.seeds": 1.5}, r"warm.seeds: expected a share between 0 and 1, found 1.5"),
+        ({"rounds.gamma": 1.5}, r"rounds.gamma: expected a share between 0 and 1, found 1.5"),
         ({"data.resident": "onn"}, r"data.resident: expected auto or on or off, found 'onn'; did you mean 'on'\?"),
         ({"rounds.epsilon": 0}, r"rounds.epsilon: expected a number other than 0"),
         ({"rounds.epsilon_decay": 0}, r"rounds.epsilon_decay: expected a number other than 0"),

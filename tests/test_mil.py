@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from tag2box.disco.offsets import encode
 from tag2box.mil import (
     MARGIN,
+    Bags,
     MilHead,
     MilNet,
     MilOutputs,
@@ -25,6 +26,7 @@ from tag2box.mil import (
     wsddn_scores,
 )
 from tag2box.nets import build_trunk_and_head
+from tag2box.voting import coverage
 
 IMAGES = torch.randint(0, 256, (2, 3, 48, 64), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
 BOXES = [torch.tensor([[0.0, 0, 64, 48], [8, 8, 40, 24], [30, 20, 50, 40]]), torch.tensor([[5.0, 5, 30, 40]])]
@@ -80,17 +82,20 @@ def test_wsddn_loss_is_finite_at_certainty():
         assert wsddn_loss(certain, torch.tensor([True, False])).isfinite()
 
 
-def _slow_targets(
-    scores: Tensor, boxes: Tensor, tags: Tensor, share: float = 0.0
-) -> tuple[list[int], list[float], list[int]]:
-    """OICR with the left-out band, one proposal at a time; with a share, further seeds as in MIST."""
+def targets_of(scores: Tensor, boxes: Tensor, tags: Tensor, votes: bool = False) -> Targets:
+    """Of one image, without the dimension of the images."""
+    bags, cover = Bags.of([boxes], [tags]), coverage(boxes[None]) if votes else None
+    return Targets(*(field[0] for field in refinement_targets(scores[None], bags, cover=cover)))
+
+
+def _slow_targets(scores: Tensor, boxes: Tensor, tags: Tensor) -> tuple[list[int], list[float], list[int]]:
+    """OICR with the left-out band, one proposal at a time."""
     tagged = sorted((c for c in range(len(tags)) if tags[c]), key=lambda c: -scores[:, c].max().item())
     tagged = tagged[: len(boxes)]
     seeds: dict[int, int] = {}  # proposal → class, in the order they were chosen
     for c in tagged:
         free = [i for i in range(len(boxes)) if i not in seeds]
         seeds[max(free, key=lambda i: scores[i, c].item())] = c
-    seeds = {**seeds, **_slow_further(scores, boxes, tagged, list(seeds), share)} if share else seeds
     labels, weights, nearest = [], [], []
     for box in boxes:
         overlaps = {seed: _iou(box, boxes[seed]) for seed in seeds}
@@ -100,18 +105,6 @@ def _slow_targets(
         touches = overlaps[seed] >= 0.1 or _inside(box, boxes[seed]) >= 0.5
         weights.append(scores[seed, seeds[seed]].item() if touches else 0.0)
     return labels, weights, nearest
-
-
-def _slow_further(scores: Tensor, boxes: Tensor, tagged: list[int], first: list[int], share: float) -> dict[int, int]:
-    """For each tagged class, those of its best proposals that lie apart from every better one."""
-    further = {}
-    for c in tagged:
-        best = sorted(range(len(boxes)), key=lambda i: -scores[i, c].item())[: max(1, int(share * len(boxes)))]
-        for rank, i in enumerate(best):
-            apart = all(_iou(boxes[i], boxes[j]) < 0.2 for j in best[:rank])
-            if apart and i not in first and c == max(tagged, key=lambda k: scores[i, k].item()):
-                further[i] = c
-    return further
 
 
 def _inside(a: Tensor, b: Tensor) -> float:
@@ -132,97 +125,39 @@ def _iou(a: Tensor, b: Tensor) -> float:
 def test_refinement_targets_against_a_loop(tags: tuple[int, ...], count: int, seed: int):
     boxes = _random_boxes(count, seed)
     scores = torch.rand(count, 4, generator=torch.Generator().manual_seed(seed))
-    targets = refinement_targets(scores, boxes, torch.tensor(tags).bool())
+    targets = targets_of(scores, boxes, torch.tensor(tags).bool())
     labels, weights, seeds = _slow_targets(scores, boxes, torch.tensor(tags))
     assert targets.labels.tolist() == labels
     torch.testing.assert_close(targets.weights, torch.tensor(weights))
     assert targets.seeds.tolist() == seeds
 
 
-@pytest.mark.parametrize("tags", [(1, 0, 0, 0), (0, 1, 1, 0), (1, 1, 1, 1), (0, 0, 0, 0)])
-@pytest.mark.parametrize("share", [0.001, 0.15, 0.5, 1.0])
-@pytest.mark.parametrize("count", [1, 2, 60])
-@pytest.mark.parametrize("seed", range(3))
-def test_several_seeds_against_a_loop(tags: tuple[int, ...], share: float, count: int, seed: int):
-    boxes = _random_boxes(count, seed)
-    boxes[:, 2:] = boxes[:, :2] + (boxes[:, 2:] - boxes[:, :2]) / 3  # small, so that there is room for several
-    scores = torch.rand(count, 4, generator=torch.Generator().manual_seed(seed))
-    targets = refinement_targets(scores, boxes, torch.tensor(tags).bool(), share=share)
-    if not any(tags):
-        assert not targets.weights.any()
-        return
-    labels, weights, seeds = _slow_targets(scores, boxes, torch.tensor(tags), share)
-    # A proposal that overlaps no seed belongs to none of them in particular, and has no weight.
-    touched = [max(_iou(box, boxes[i]) for i in seeds) > 0 for box in boxes]
-    assert targets.labels.tolist() == labels
-    torch.testing.assert_close(targets.weights, torch.tensor(weights))
-    assert [own for own, there in zip(targets.seeds.tolist(), touched, strict=True) if there] == [
-        own for own, there in zip(seeds, touched, strict=True) if there
-    ]
-    if share == 0.5 and count == 60:
-        assert len(set(seeds)) > sum(tags)
-
-
 def test_a_small_part_of_a_seed_is_background_and_what_it_does_not_touch_is_nothing():
     boxes = torch.tensor([[0.0, 0, 100, 100], [40, 40, 50, 50], [200, 200, 210, 210]])
-    targets = refinement_targets(torch.tensor([[0.9], [0.5], [0.4]]), boxes, torch.tensor([True]))
+    targets = targets_of(torch.tensor([[0.9], [0.5], [0.4]]), boxes, torch.tensor([True]))
     assert targets.labels.tolist() == [1, 0, 0]
     assert targets.weights.tolist() == pytest.approx([0.9, 0.9, 0])
-
-
-def test_a_second_object_of_a_class_is_a_seed_too():
-    """Two cats, far apart, and a worse box of the first."""
-    boxes = torch.tensor([[0.0, 0, 10, 10], [1, 1, 10, 10], [50, 50, 60, 60], [51, 50, 60, 60]])
-    scores, cat = torch.tensor([[0.9, 0.0], [0.8, 0.0], [0.7, 0.1], [0.1, 0.0]]), torch.tensor([True, False])
-    one, several = (refinement_targets(scores, boxes, cat, share=share) for share in (0.0, 0.75))
-    assert one.labels.tolist() == [1, 1, 0, 0]
-    assert one.weights.tolist() == pytest.approx([0.9, 0.9, 0, 0])
-    assert several.labels.tolist() == [1, 1, 1, 1]
-    assert several.weights.tolist() == pytest.approx([0.9, 0.9, 0.7, 0.7])
-    assert several.seeds.tolist() == [0, 0, 2, 2]
-
-
-def test_what_another_tagged_class_scores_higher_is_left_to_it():
-    boxes = torch.tensor([[0.0, 0, 10, 10], [50, 50, 60, 60], [100, 100, 110, 110]])
-    scores = torch.tensor([[0.9, 0.2], [0.5, 0.8], [0.3, 0.4]])
-    targets = refinement_targets(scores, boxes, torch.tensor([True, True]), share=1.0)
-    assert targets.labels.tolist() == [1, 2, 2]
-    alone = refinement_targets(scores, boxes, torch.tensor([True, False]), share=1.0)
-    assert alone.labels.tolist() == [1, 1, 1]
-
-
-def test_the_share_reaches_every_branch():
-    torch.manual_seed(0)
-    outputs = MilHead(dim=6, classes=3, branches=2, regression=True)(100 * torch.randn(20, 6))
-    boxes, tags = _random_boxes(20, 1), torch.tensor([True, False, True])
-    losses = mil_losses(outputs, boxes, tags, share=0.5)
-    scores = wsddn_scores(outputs.class_logits, outputs.proposal_logits)
-    for logits, loss in zip(outputs.refined, losses.refined, strict=True):
-        targets = refinement_targets(scores, boxes, tags, share=0.5)
-        assert loss == refinement_loss(logits, targets)
-        scores = logits.softmax(1)[:, 1:]
-    assert losses.regression == regression_loss(outputs.offsets, boxes, targets)
 
 
 def test_two_classes_never_share_a_seed_and_the_surer_one_chooses_first():
     scores = torch.tensor([[0.5, 0.9], [0.1, 0.3]])  # both like the first proposal best
     boxes = torch.tensor([[0.0, 0, 10, 10], [50.0, 50, 60, 60]])
-    targets = refinement_targets(scores, boxes, torch.tensor([True, True]))
+    targets = targets_of(scores, boxes, torch.tensor([True, True]))
     assert targets.labels.tolist() == [2, 1]
     torch.testing.assert_close(targets.weights, torch.tensor([0.9, 0.1]))
 
 
 @pytest.mark.parametrize("tags", [(False, False), (True, True)])
 def test_targets_without_proposals(tags: tuple[bool, bool]):
-    targets = refinement_targets(torch.zeros(0, 2), NONE, torch.tensor(tags))
+    targets = targets_of(torch.zeros(0, 2), NONE, torch.tensor(tags))
     assert [len(field) for field in targets] == [0, 0, 0]
     assert refinement_loss(torch.zeros(0, 3), targets) == 0
-    assert regression_loss(torch.zeros(0, 3, 4), NONE, targets) == 0
+    assert regression_loss(torch.zeros(1, 0, 3, 4), NONE[None], Targets(*(field[None] for field in targets))) == 0
 
 
 def test_an_image_without_tags_teaches_the_refinement_nothing():
     logits = torch.randn(3, 3, requires_grad=True)
-    targets = refinement_targets(torch.rand(3, 2), BOXES[0], torch.tensor([False, False]))
+    targets = targets_of(torch.rand(3, 2), BOXES[0], torch.tensor([False, False]))
     loss = refinement_loss(logits, targets)
     loss.backward()
     assert loss == 0
@@ -266,27 +201,30 @@ def test_regression_loss_against_a_loop():
         for k in range(4):
             apart = abs(float(offsets[i, targets.labels[i], k] - wanted[k]))
             loss += targets.weights[i].item() / 0.9 * (apart**2 / 2 if apart < 1 else apart - 0.5)
-    assert regression_loss(offsets, boxes, targets).item() == pytest.approx(loss, rel=1e-5)
+    batch = Targets(*(field[None] for field in targets))
+    assert regression_loss(offsets[None], boxes[None], batch).item() == pytest.approx(loss, rel=1e-5)
 
 
 def test_each_branch_learns_from_the_one_before_and_the_last_one_teaches_boxes():
     torch.manual_seed(0)
     outputs = MilHead(dim=6, classes=3, branches=2, regression=True)(100 * torch.randn(20, 6))
     boxes, tags = _random_boxes(20, 1), torch.tensor([True, False, True])
-    losses = mil_losses(outputs, boxes, tags)
+    losses = mil_losses(outputs, [boxes], [tags])
     scores = wsddn_scores(outputs.class_logits, outputs.proposal_logits)
-    second = refinement_targets(outputs.refined[0].softmax(1)[:, 1:], boxes, tags)
+    second = targets_of(outputs.refined[0].softmax(1)[:, 1:], boxes, tags)
     assert losses.wsddn == wsddn_loss(scores, tags)
-    assert losses.refined[0] == refinement_loss(outputs.refined[0], refinement_targets(scores, boxes, tags))
+    assert losses.refined[0] == refinement_loss(outputs.refined[0], targets_of(scores, boxes, tags))
     assert losses.refined[1] == refinement_loss(outputs.refined[1], second)
-    assert losses.regression == regression_loss(outputs.offsets, boxes, second)
+    assert losses.regression == regression_loss(
+        outputs.offsets[None], boxes[None], Targets(*(field[None] for field in second))
+    )
 
 
 def test_targets_are_constants():
     """No gradient flows from a branch's loss into the branch before, whose scores are its weights."""
     head = MilHead(dim=6, classes=3, branches=2)
-    losses = mil_losses(head(torch.randn(20, 6)), _random_boxes(20, 1), torch.tensor([True, False, True]))
-    losses.refined[1].backward()
+    losses = mil_losses(head(torch.randn(20, 6)), [_random_boxes(20, 1)], [torch.tensor([True, False, True])])
+    losses.refined[1].sum().backward()
     assert head.refinements[1].weight.grad.any()
     assert head.refinements[0].weight.grad is None
     assert head.classification.weight.grad is None
@@ -319,9 +257,9 @@ def test_it_finds_the_object_in_bags():
     optimiser = torch.optim.Adam(head.parameters(), lr=0.05)
     for _ in range(150):
         outputs, tags, _ = _bag(head)
-        losses = mil_losses(outputs, boxes, tags)
+        losses = mil_losses(outputs, [boxes], [tags])
         optimiser.zero_grad()
-        (losses.wsddn + sum(losses.refined)).backward()
+        (losses.wsddn + sum(losses.refined)).sum().backward()
         optimiser.step()
     right = 0
     for _ in range(50):
@@ -356,7 +294,7 @@ def test_the_net_s_shapes_and_three_ways_in():
 def test_the_net_without_proposals():
     net = _warm(regression=True)
     for part in net(IMAGES, [NONE, NONE]).split([0, 0]):
-        losses = mil_losses(part, NONE, torch.tensor([True, False, False]))
+        losses = mil_losses(part, [NONE], [torch.tensor([True, False, False])])
         assert losses.wsddn.isfinite()
         assert losses.refined == (0, 0)
         assert losses.regression == 0
@@ -365,8 +303,8 @@ def test_the_net_without_proposals():
 
 def test_gradients_reach_what_learns_and_nothing_else():
     net = _warm(regression=True)
-    losses = mil_losses(net(IMAGES, BOXES).split([3, 1])[0], BOXES[0], torch.tensor([True, False, True]))
-    (losses.wsddn + sum(losses.refined) + losses.regression).backward()
+    losses = mil_losses(net(IMAGES, BOXES).split([3, 1])[0], BOXES[:1], [torch.tensor([True, False, True])])
+    (losses.wsddn + sum(losses.refined) + losses.regression).sum().backward()
     for name, parameter in net.named_parameters():
         assert (parameter.grad is not None) == parameter.requires_grad, name
 
@@ -399,8 +337,8 @@ def test_the_nets_are_copies_and_keep_what_is_frozen():
 def test_half_precision_by_autocast():
     net, tags = _warm(regression=True), torch.tensor([True, False, True])
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        losses = mil_losses(net(IMAGES, BOXES).split([3, 1])[0], BOXES[0], tags)
-        (losses.wsddn + sum(losses.refined) + losses.regression).backward()
-    full = mil_losses(net(IMAGES, BOXES).split([3, 1])[0], BOXES[0], tags)
+        losses = mil_losses(net(IMAGES, BOXES).split([3, 1])[0], BOXES[:1], [tags])
+        (losses.wsddn + sum(losses.refined) + losses.regression).sum().backward()
+    full = mil_losses(net(IMAGES, BOXES).split([3, 1])[0], BOXES[:1], [tags])
     torch.testing.assert_close(losses.wsddn, full.wsddn, rtol=0.05, atol=0.05)
     assert losses.wsddn.dtype == torch.float32

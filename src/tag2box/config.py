@@ -89,6 +89,24 @@ class Optimiser:
 
 
 @dataclass(frozen=True)
+class Teacher:
+    """Lessons before the warm start: another net, trained to its end elsewhere, shows what to make of regions."""
+
+    name: str = ""
+    """As of the trunk; one whose last stage is convolutions. None by default: for layers that start at random."""
+    weights: str = "pretrained"
+    """pretrained (fetched by torchvision), or a file."""
+    epochs: int = 3
+    """Times that every picture is shown."""
+    rate: float = 1e-3
+    """Learning rate."""
+    regions: int = 32
+    """Of a picture at a time, drawn from its proposals."""
+    size: int = 160
+    """To which they are enlarged, in pixels."""
+
+
+@dataclass(frozen=True)
 class Warm:
     """The warm start: WSDDN and its refinement branches (METHOD §7)."""
 
@@ -108,8 +126,8 @@ class Warm:
     """Weight of the branches' losses beside WSDDN's."""
     first_refinement: float = 1.0
     """Weight of the first branch's loss beside the other branches'."""
-    seeds: float = 0.0
-    """Of a class's proposals, the share of the best that can teach the next branch (MIST: 0.15); 0: the best one."""
+    votes: bool = False
+    """What teaches the next branch is the box that all proposals' scores speak for together, not the best one's."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +203,7 @@ class Recipe:
     head: Head = field(default_factory=Head)
     data: Data = field(default_factory=Data)
     optimiser: Optimiser = field(default_factory=Optimiser)
+    teacher: Teacher = field(default_factory=Teacher)
     warm: Warm = field(default_factory=Warm)
     rounds: Rounds = field(default_factory=Rounds)
     inference: Inference = field(default_factory=Inference)
@@ -235,12 +254,12 @@ def _plain(value: Any) -> Any:
 
 
 _SHARES = (
-    "head.dropout optimiser.momentum warm.seeds rounds.gamma rounds.threshold rounds.nms rounds.conditional_decay "
+    "head.dropout optimiser.momentum rounds.gamma rounds.threshold rounds.nms rounds.conditional_decay "
     "rounds.prediction_decay inference.nms inference.min_score"
 )
 _COUNTS = (
     "data.scales data.max_side data.max_proposals optimiser.images optimiser.accumulate warm.branches rounds.samples "
-    "inference.scales inference.max_detections head.size head.width"
+    "inference.scales inference.max_detections head.size head.width teacher.epochs teacher.regions teacher.size"
 )
 
 

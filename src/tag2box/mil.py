@@ -1,8 +1,8 @@
 """The warm start: WSDDN and refinement branches after OICR (METHOD §7; the paper does not say where its nets start).
 
 WSDDN scores proposals by two softmaxes, over classes and over proposals, and learns from the tags alone. Each
-refinement branch then learns C + 1 labels from the top-scoring boxes of the one before. The functions are about one
-image: its B proposals and its tags.
+refinement branch then learns C + 1 labels from the best boxes of the one before. The functions are about N images side
+by side: a GPU is kept waiting by many small operations more than by large ones.
 """
 
 from collections.abc import Sequence
@@ -13,21 +13,20 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torchvision.ops import box_iou
+from torch.nn.utils.rnn import pad_sequence
 
 from tag2box.disco.offsets import PLAIN, Weights, encode
 from tag2box.nets.backbone import Trunk
 from tag2box.nets.conditional import ConditionalNet
 from tag2box.nets.prediction import BoxPredictor, PredictionNet
 from tag2box.nets.roi_head import RoIHead
-from tag2box.overlap import touches
+from tag2box.overlap import pair_iou, touches
+from tag2box.voting import coverage, voted_overlaps
 
 MARGIN = 1e-6
 """Image-level scores keep this far from 0 and 1, where the cross-entropy is infinite."""
 OBJECTS = 0.25
 """The least share of a refinement loss that objects have, as in a mini-batch of Fast R-CNN."""
-APART = 0.2
-"""A further seed of a class overlaps none of its better proposals by this IoU."""
 
 
 class MilOutputs(NamedTuple):
@@ -47,21 +46,25 @@ class MilOutputs(NamedTuple):
         edges = [sum(counts[:i]) for i in range(len(counts) + 1)]
         return [self._rows(slice(*edge)) for edge in pairwise(edges)]
 
-    def _rows(self, rows: slice) -> "MilOutputs":
+    def arranged(self, rows: Tensor) -> "MilOutputs":
+        """With proposals picked and arranged by their numbers [N, B]: every field is then [N, B, …]."""
+        return self._rows(rows)
+
+    def _rows(self, rows: slice | Tensor) -> "MilOutputs":
         refined = tuple(logits[rows] for logits in self.refined)
         offsets = None if self.offsets is None else self.offsets[rows]
         return MilOutputs(self.class_logits[rows], self.proposal_logits[rows], refined, offsets)
 
 
 class Targets(NamedTuple):
-    """What a refinement branch learns of B proposals."""
+    """What a refinement branch learns of N images with B proposals each."""
 
     labels: Tensor
-    """0 is the background, c + 1 class c [B]."""
+    """0 is the background, c + 1 class c [N, B]."""
     weights: Tensor
-    """The score of the seed that a proposal belongs to; 0: left out [B]."""
+    """The score of the seed that a proposal belongs to; 0: left out [N, B]."""
     seeds: Tensor
-    """Index of that seed among the proposals, the target of its regression [B]."""
+    """Index of that seed among the image's proposals, the target of its regression [N, B]."""
 
 
 class KnownSeeds(NamedTuple):
@@ -77,137 +80,183 @@ class KnownSeeds(NamedTuple):
     """The tagged classes of which nothing is known, bool [C], on the CPU."""
 
 
-def wsddn_scores(class_logits: Tensor, proposal_logits: Tensor) -> Tensor:
-    """Softmax over classes times softmax over proposals: [B, C], [B, C] → [B, C]. A column sums to at most 1."""
-    return class_logits.float().softmax(dim=1) * proposal_logits.float().softmax(dim=0)
+class Bags(NamedTuple):
+    """Images side by side: N of them, with B proposals each, the fewer of some followed by copies that do not count."""
+
+    boxes: Tensor
+    """[N, B, 4]"""
+    counts: Tensor
+    """Which proposals count, bool [N, B]."""
+    tags: Tensor
+    """bool [N, C], on the CPU: what follows from them is then known without waiting for the device."""
+    rows: Tensor
+    """Where each stands among the proposals of all images, one after the other [N, B]."""
+
+    @classmethod
+    def of(cls, boxes: Sequence[Tensor], tags: Sequence[Tensor]) -> "Bags":
+        """From each image's proposals [B_i, 4] and tags [C]."""
+        counts = torch.tensor([len(one) for one in boxes])
+        device, most = boxes[0].device, int(counts.max())
+        places = torch.arange(most).expand(len(boxes), -1)
+        starts = counts.cumsum(0) - counts
+        rows = (starts[:, None] + places.minimum(counts[:, None] - 1)).clamp(min=0).to(device, non_blocking=True)
+        valid = (places < counts[:, None]).to(device, non_blocking=True)
+        return cls(torch.cat([*boxes])[rows], valid, torch.stack([*tags]), rows)
+
+
+def wsddn_scores(class_logits: Tensor, proposal_logits: Tensor, counts: Tensor | None = None) -> Tensor:
+    """Softmax over classes times softmax over proposals: [..., B, C] twice → [..., B, C]. A column sums to at most 1.
+
+    counts: which proposals do, bool [..., B]; the others have a score of 0.
+    """
+    if counts is None:
+        return class_logits.float().softmax(dim=-1) * proposal_logits.float().softmax(dim=-2)
+    low = torch.finfo(torch.float32).min
+    proposal_logits = proposal_logits.float().masked_fill(~counts[..., None], low)
+    return class_logits.float().softmax(dim=-1) * proposal_logits.softmax(dim=-2) * counts[..., None]
 
 
 def wsddn_loss(scores: Tensor, tags: Tensor) -> Tensor:
-    """Cross-entropy between image-level scores, the columns' sums, and tags, summed over classes: [B, C], bool[C] → [].
+    """Cross-entropy between image-level scores, the columns' sums, and tags: [..., B, C], bool[..., C] → [...].
 
-    The sums are squeezed into (0, 1), not clamped: a clamp would stop the gradient just where it is most needed.
+    Summed over classes. The columns' sums are squeezed into (0, 1), not clamped: a clamp would stop the gradient just
+    where it is most needed.
     """
-    image = MARGIN + (1 - 2 * MARGIN) * scores.sum(dim=0).clamp(0, 1)  # [C]; rounding can lift a sum over 1
-    return -torch.where(tags.to(scores.device, non_blocking=True), image, 1 - image).log().sum()
+    image = MARGIN + (1 - 2 * MARGIN) * scores.sum(dim=-2).clamp(0, 1)  # [..., C]; rounding can lift a sum over 1
+    return -torch.where(tags.to(scores.device, non_blocking=True), image, 1 - image).log().sum(dim=-1)
 
 
 def refinement_targets(
     scores: Tensor,
-    boxes: Tensor,
-    tags: Tensor,
+    bags: Bags,
     *,
     foreground: float = 0.5,
-    share: float = 0.0,
-    known: KnownSeeds | None = None,
-    overlaps: Tensor | None = None,
+    cover: Tensor | None = None,
+    known: Sequence[KnownSeeds | None] = (),
 ) -> Targets:
-    """What the scores of one branch teach the next: [B, C], [B, 4], bool[C] → Targets.
+    """What the scores of one branch teach the next: [N, B, C] and the images → Targets.
 
     The top-scoring proposal of each tagged class is its seed; no two classes share one, the surer class comes first.
-    With a `share` above 0 there are further ones: see `_further_seeds`.
+    Or else, where `cover` is given (`voting.coverage`), the one that the class's votes speak for.
 
     A proposal belongs to the seed it overlaps most: its class from IoU ≥ `foreground`, background below, and nothing at
     all where it does not touch it (`overlap.touches`).
 
     Where a person has given boxes of a class, their proposals are its seeds, with the weight of the class's top score;
-    other classes have theirs elsewhere.
+    other classes have theirs elsewhere. `known` says so for each image.
 
-    `overlaps` [B, B] is `box_iou(boxes, boxes)`, where it has been computed already. With tags on the CPU nothing here
-    waits for the device.
+    With tags on the CPU nothing here waits for the device.
     """
     scores = scores.detach()
-    choice = scores if known is None else scores.masked_fill(~known.allowed[:, 1:], -1)
-    labels, seeds = _seeds(choice, tags if known is None else known.undecided)  # [T], [T]
-    if overlaps is None and share:
-        overlaps = box_iou(boxes, boxes)
-    near = box_iou(boxes, boxes[seeds]) if overlaps is None else overlaps[:, seeds]  # [B, T]
-    if overlaps is not None and share and len(seeds):
-        more, candidates, further = _further_seeds(choice, overlaps, labels, seeds, share)  # [T K] each
-        labels, seeds = torch.cat([labels, more]), torch.cat([seeds, candidates])
-        near = torch.cat([near, overlaps[:, candidates].where(further, -1)], dim=1)  # [B, T + T K]
-    strength = scores[seeds, labels - 1]
-    if known is not None:
-        strength = torch.cat([scores.amax(dim=0)[known.labels - 1], strength])
-        near = torch.cat([box_iou(boxes, boxes[known.proposals]), near], dim=1)
-        labels, seeds = torch.cat([known.labels, labels]), torch.cat([known.proposals, seeds])
-    if not len(seeds):
-        none = torch.zeros(len(boxes), dtype=torch.long, device=boxes.device)
-        return Targets(none, scores.new_zeros(len(boxes)), none)
-    overlap, nearest = near.max(dim=1)  # [B], [B]
-    weights = strength[nearest] * touches(boxes, boxes[seeds[nearest]], overlap)
-    return Targets(labels[nearest] * (overlap >= foreground), weights, seeds[nearest])
+    choice = scores if cover is None else voted_overlaps(scores, cover)
+    choice = choice.masked_fill(~bags.counts[..., None], -torch.inf)
+    known = [None if own is None or not len(scores[0]) else own for own in known or [None] * len(scores)]
+    tags = bags.tags
+    if any(own is not None for own in known):
+        tags = torch.stack([one if own is None else own.undecided for one, own in zip(tags, known, strict=True)])
+        choice = torch.stack([_possible(one, own) for one, own in zip(choice, known, strict=True)])
+    labels, seeds, there = _seeds(choice, tags)  # [N, T] each
+    if cover is None and len(scores[0]):
+        own_scores = scores.gather(1, seeds[..., None].expand(-1, -1, scores.shape[2]))  # [N, T, C]
+        strength = own_scores.gather(2, labels[..., None] - 1).squeeze(2)
+    elif len(scores[0]):  # of a proposal that parts speak for the score itself may be low
+        strength = scores.amax(dim=1).gather(1, labels - 1)
+    else:
+        strength = scores.new_zeros(labels.shape)
+    if any(own is not None for own in known):
+        given = [_given(own, one) for own, one in zip(known, scores, strict=True)]
+        labels, seeds, there, strength = (
+            torch.cat([pad_sequence([*parts], batch_first=True), found], dim=1)
+            for parts, found in zip(zip(*given, strict=True), (labels, seeds, there, strength), strict=True)
+        )
+    if not labels.shape[1]:
+        none = torch.zeros(bags.rows.shape, dtype=torch.long, device=bags.boxes.device)
+        return Targets(none, scores.new_zeros(none.shape), none)
+    near = pair_iou(bags.boxes, _rows_of(bags.boxes, seeds)).masked_fill(~there[:, None], -1)  # [N, B, T]
+    overlap, nearest = near.max(dim=2)  # [N, B], [N, B]
+    seeds, labels = seeds.gather(1, nearest), labels.gather(1, nearest)
+    counts = touches(bags.boxes, _rows_of(bags.boxes, seeds), overlap) & (overlap >= 0) & bags.counts
+    return Targets(labels * (overlap >= foreground), strength.gather(1, nearest) * counts, seeds)
 
 
-def _seeds(scores: Tensor, tags: Tensor) -> tuple[Tensor, Tensor]:
-    """A distinct proposal for each tagged class, as far as they go: [B, C], bool[C] → labels 1…C and indices [T]."""
-    classes = tags.nonzero().flatten().to(scores.device, non_blocking=True)  # [T]
-    if not len(scores) or not len(classes):
-        return classes[:0], classes[:0]
-    by_score = scores[:, classes].amax(dim=0).argsort(descending=True, stable=True)
-    classes = classes[by_score][: len(scores)]
-    free = scores[:, classes].clone()  # [B, T]
-    seeds = []
-    for column in range(len(classes)):
-        seeds.append(free[:, column].argmax(dim=0, keepdim=True))  # [1]
-        free.index_fill_(0, seeds[-1], -torch.inf)
-    return classes + 1, torch.cat(seeds)
+def _rows_of(boxes: Tensor, indices: Tensor) -> Tensor:
+    """[N, B, 4] and [N, T] → [N, T, 4]."""
+    return boxes.gather(1, indices[..., None].expand(-1, -1, 4))
 
 
-def _further_seeds(
-    scores: Tensor, overlaps: Tensor, labels: Tensor, seeds: Tensor, share: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Seeds beside the first of each class, where a picture shows several of it, after MIST (Ren et al. 2020).
+def _possible(choice: Tensor, known: KnownSeeds | None) -> Tensor:
+    """What to choose from in an image [B, C], less what is known to be something else; B may count copies."""
+    if known is None:
+        return choice
+    forbidden = ~known.allowed[:, 1:]
+    return choice.masked_fill(functional.pad(forbidden, (0, 0, 0, len(choice) - len(forbidden))), -torch.inf)
 
-    Candidates are the top `share` of a class's proposals, K of them and at least one. A seed is one that overlaps no
-    better candidate by `APART` or more, be that one a seed or not, as in MIST's published code: it needs no loop.
-    Beyond MIST, what another tagged class scores higher, or has as its first seed, is left to that class; scores below
-    0 rule a proposal out.
 
-    scores [B, C], the proposals' overlaps [B, B], labels 1…C and first seeds [T] → labels and indices of candidates,
-    whether they are seeds [T K].
+def _given(known: KnownSeeds | None, scores: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """A person's seeds in an image with scores [B, C]: labels, proposals, that they are there, strength [S] each."""
+    if known is None:
+        none = torch.zeros(0, dtype=torch.long, device=scores.device)
+        return none, none, none.bool(), scores.new_zeros(0)
+    labels = known.labels
+    return labels, known.proposals, torch.ones_like(labels, dtype=torch.bool), scores.amax(dim=0)[labels - 1]
+
+
+def _seeds(choice: Tensor, tags: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """A distinct proposal for each tagged class, as far as they go; −∞ is no choice.
+
+    [N, B, C] and bool [N, C] on the CPU → labels 1…C, indices, whether there is one [N, T], T the most tags.
     """
-    own = scores[:, labels - 1]  # [B, T]
-    ranked = own.topk(max(1, int(share * len(scores))), dim=0).indices.T  # [T, K], the best first
-    overlap = overlaps[ranked[:, :, None], ranked[:, None]]  # [T, K, K]
-    apart = overlap.tril(-1).amax(dim=2) < APART  # [T, K]
-    likeliest = own.argmax(dim=1)[ranked] == torch.arange(len(labels), device=labels.device)[:, None]
-    taken = torch.zeros(len(scores), dtype=torch.bool, device=scores.device).index_fill(0, seeds, True)
-    further = apart & likeliest & ~taken[ranked] & (own.T.gather(1, ranked) >= 0)
-    return labels[:, None].expand_as(ranked).flatten(), ranked.flatten(), further.flatten()
+    number = int(tags.sum(dim=1).max()) if choice.shape[1] else 0
+    classes = (~tags).to(torch.int8).argsort(dim=1, stable=True)[:, :number]  # the tagged ones first
+    tagged = tags.gather(1, classes).to(choice.device, non_blocking=True)
+    classes = classes.to(choice.device, non_blocking=True)
+    if not number:
+        return classes, classes, tagged
+    free = choice.gather(2, classes[:, None].expand(-1, choice.shape[1], -1))  # [N, B, T]
+    free = free.masked_fill(~tagged[:, None], -torch.inf)
+    by_score = free.amax(dim=1).argsort(dim=1, descending=True, stable=True)  # [N, T]
+    classes, free = classes.gather(1, by_score), free.gather(2, by_score[:, None].expand_as(free))
+    best, seeds = [], []
+    for column in range(number):
+        value, seed = free[:, :, column].max(dim=1)  # [N]
+        best.append(value)
+        seeds.append(seed)
+        free = free.scatter(1, seed[:, None, None].expand(-1, 1, number), -torch.inf)
+    return classes + 1, torch.stack(seeds, dim=1), torch.stack(best, dim=1) > -torch.inf
 
 
 def refinement_loss(logits: Tensor, targets: Targets) -> Tensor:
-    """Cross-entropy of the proposals, weighted by their seeds' scores: [B, C + 1] and Targets → [].
+    """Cross-entropy of the proposals, weighted by their seeds' scores: [..., B, C + 1] and Targets → [...].
 
     Divided by the sum of the weights. WSDDN's top scores are tiny at first, and a plain mean would learn nothing; so
     the scores say how much a seed counts beside the image's others, and every image counts the same. Objects have a
     quarter of the weight, or their natural share where that is more: beside hundreds of parts and surroundings the few
     proposals that match a seed would be called background like all the rest.
     """
-    losses = functional.cross_entropy(logits.float(), targets.labels, reduction="none")  # [B]
+    losses = -logits.float().log_softmax(dim=-1).gather(-1, targets.labels[..., None]).squeeze(-1)  # [..., B]
     is_object = targets.labels > 0
     objects, others = targets.weights * is_object, targets.weights * ~is_object
     tiny = torch.finfo(torch.float32).tiny
-    total, some, rest = (part.sum().clamp(min=tiny) for part in (targets.weights, objects, others))
+    total, some, rest = (part.sum(-1, keepdim=True).clamp(min=tiny) for part in (targets.weights, objects, others))
     share = (some / total).clamp(min=OBJECTS)
     weights = share * objects / some + (1 - share) * others / rest
-    return (weights * losses).sum() / weights.sum().clamp(min=tiny)
+    return (weights * losses).sum(-1) / weights.sum(-1).clamp(min=tiny)
 
 
 def regression_loss(offsets: Tensor, boxes: Tensor, targets: Targets, coding: Weights = PLAIN) -> Tensor:
-    """Smooth L1 from the foreground's offsets to its seeds, weighted likewise: [B, C + 1, 4], [B, 4], Targets → [].
+    """Smooth L1 from the foreground's offsets to its seeds, weighted likewise: [N, B, C + 1, 4], [N, B, 4] → [N].
 
     `coding` is the box encoding's, the same as everywhere else in a run.
     """
-    weights = targets.weights * (targets.labels > 0)  # [B]
-    chosen = offsets.float()[torch.arange(len(boxes), device=boxes.device), targets.labels]  # [B, 4]
-    wanted = encode(boxes[targets.seeds].float(), boxes.float(), coding)
-    losses = functional.smooth_l1_loss(chosen, wanted, reduction="none").sum(dim=1)  # [B]
-    return (weights * losses).sum() / weights.sum().clamp(min=torch.finfo(torch.float32).tiny)
+    weights = targets.weights * (targets.labels > 0)  # [N, B]
+    chosen = offsets.float().gather(2, targets.labels[..., None, None].expand(-1, -1, 1, 4)).squeeze(2)  # [N, B, 4]
+    wanted = encode(_rows_of(boxes, targets.seeds).float(), boxes.float(), coding)
+    losses = functional.smooth_l1_loss(chosen, wanted, reduction="none").sum(dim=-1)  # [N, B]
+    return (weights * losses).sum(-1) / weights.sum(-1).clamp(min=torch.finfo(torch.float32).tiny)
 
 
 class MilLosses(NamedTuple):
-    """Of one image, each []; the engine weighs and adds them."""
+    """Of N images, each [N]; the engine weighs and adds them."""
 
     wsddn: Tensor
     refined: tuple[Tensor, ...]
@@ -216,26 +265,31 @@ class MilLosses(NamedTuple):
 
 def mil_losses(
     outputs: MilOutputs,
-    boxes: Tensor,
-    tags: Tensor,
+    boxes: Sequence[Tensor],
+    tags: Sequence[Tensor],
     coding: Weights = PLAIN,
     *,
-    share: float = 0.0,
-    known: KnownSeeds | None = None,
+    votes: bool = False,
+    known: Sequence[KnownSeeds | None] = (),
 ) -> MilLosses:
-    """All losses of an image with proposals [B, 4] and tags bool[C]: each branch learns from the one before.
+    """All losses of N images with proposals [B_i, 4] and tags bool[C]: each branch learns from the one before.
 
-    share: of a class's proposals, those that can be seeds; known: what a person has said (`refinement_targets`).
+    outputs: of all their proposals, image after image. votes: seeds are what scores speak for together (`voting`), and
+    the first branch's come from WSDDN's class scores: those over proposals are about single ones. known: what a person
+    has said of each image (`refinement_targets`).
     """
-    scores = wsddn_scores(outputs.class_logits, outputs.proposal_logits)
-    first, refined, regression = wsddn_loss(scores, tags), [], None
-    overlaps = box_iou(boxes, boxes) if share and outputs.refined else None
+    bags = Bags.of(boxes, tags)
+    outputs = outputs.arranged(bags.rows)
+    scores = wsddn_scores(outputs.class_logits, outputs.proposal_logits, bags.counts)
+    first, refined, regression = wsddn_loss(scores, bags.tags), [], None
+    cover = coverage(bags.boxes) * bags.counts[..., None] if votes and outputs.refined else None
+    scores = outputs.class_logits.float().softmax(dim=-1) if votes else scores
     for branch, logits in enumerate(outputs.refined):
-        targets = refinement_targets(scores, boxes, tags, share=share, known=known, overlaps=overlaps)
+        targets = refinement_targets(scores, bags, cover=cover, known=known)
         refined.append(refinement_loss(logits, targets))
         if outputs.offsets is not None and branch == len(outputs.refined) - 1:
-            regression = regression_loss(outputs.offsets, boxes, targets, coding)
-        scores = logits.float().softmax(dim=1)[:, 1:]
+            regression = regression_loss(outputs.offsets, bags.boxes, targets, coding)
+        scores = logits.float().softmax(dim=-1)[..., 1:]
     return MilLosses(first, tuple(refined), regression)
 
 

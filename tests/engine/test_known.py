@@ -19,7 +19,8 @@ from tag2box.engine.plan import generator_for
 from tag2box.engine.steps import ConditionalStep, PredictionStep, WarmStep, pseudo_truths
 from tag2box.engine.views import Album
 from tag2box.errors import InputError
-from tag2box.mil import KnownSeeds, mil_losses, refinement_targets
+from tag2box.mil import Bags, KnownSeeds, Targets, mil_losses, refinement_targets
+from tag2box.voting import coverage
 
 CLASSES = ("a", "b", "c")
 
@@ -274,7 +275,7 @@ def test_the_warm_start_takes_known_seeds(shown):
     nets, view, plain = shown
     loss, _ = WarmStep(nets.warm, Warm())([view])
     outputs = nets.warm.from_pooled(view.pooled.float())
-    losses = mil_losses(outputs, view.boxes, view.tags, (10.0, 10.0, 5.0, 5.0), known=view.known.seeds)
+    losses = mil_losses(outputs, [view.boxes], [view.tags], (10.0, 10.0, 5.0, 5.0), known=[view.known.seeds])
     assert loss.item() == pytest.approx(
         losses.wsddn.item() + sum(one.item() for one in losses.refined) + losses.regression.item(), rel=1e-5
     )
@@ -286,6 +287,14 @@ def test_the_warm_start_takes_known_seeds(shown):
 APART = torch.tensor([[100.0 * i, 0, 100 * i + 50, 50] for i in range(5)])
 
 
+def targets_of(scores, tags, known=None, votes=False):
+    """Of one picture with the proposals `APART`, beside one that nobody has decided on and that has fewer."""
+    bags = Bags.of([APART, APART[:2]], [tags, tags])
+    cover = coverage(bags.boxes) * bags.counts[..., None] if votes else None
+    both = torch.stack([scores, scores])
+    return Targets(*(field[0] for field in refinement_targets(both, bags, cover=cover, known=[known, None])))
+
+
 def seeds(labels, proposals, undecided, owners, classes=2):
     allowed = allowed_labels(np.array(owners), np.array(labels), classes)
     return KnownSeeds(torch.tensor(labels), torch.tensor(proposals), torch.from_numpy(allowed), torch.tensor(undecided))
@@ -294,27 +303,27 @@ def seeds(labels, proposals, undecided, owners, classes=2):
 def test_a_known_class_has_its_seeds_and_the_weight_of_its_top_score():
     scores = torch.tensor([[0.9, 0.8], [0.2, 0.5], [0.1, 0.7], [0.3, 0.1], [0.0, 0.2]])
     tags = torch.tensor([True, True])
-    free = refinement_targets(scores, APART, tags)
+    free = targets_of(scores, tags)
     assert free.labels.tolist() == [1, 0, 2, 0, 0]
     known = seeds([1, 1], [1, 2], [False, True], [0, 1, 1, 0, 0])
-    found = refinement_targets(scores, APART, tags, known=known)
+    found = targets_of(scores, tags, known)
     assert found.labels.tolist() == [2, 1, 1, 0, 0]  # the other class's best is now its own
     assert found.seeds.tolist()[:3] == [0, 1, 2]
     assert found.weights.tolist() == pytest.approx([0.8, 0.9, 0.9, 0, 0])
 
 
-@pytest.mark.parametrize("share", [0.0, 1.0])
-def test_no_other_class_has_a_seed_on_a_known_object(share):
+@pytest.mark.parametrize("votes", [False, True])
+def test_no_other_class_has_a_seed_on_a_known_object(votes):
     scores = torch.tensor([[0.1, 0.9], [0.1, 0.8], [0.1, 0.3], [0.1, 0.2], [0.1, 0.1]])
     known = seeds([1], [0], [False, True], [1, 1, 0, 0, 0])
-    found = refinement_targets(scores, APART, torch.tensor([True, True]), share=share, known=known)
-    assert found.labels.tolist() == [1, 0, 2, *([2, 2] if share else [0, 0])]
+    found = targets_of(scores, torch.tensor([True, True]), known, votes=votes)
+    assert found.labels.tolist() == [1, 0, 2, 0, 0]
 
 
 def test_all_is_known():
     known = seeds([2], [3], [False, False], [0, 0, 0, 2, 0])
-    for share in (0.0, 0.5):
-        found = refinement_targets(torch.rand(5, 2), APART, torch.tensor([False, True]), share=share, known=known)
+    for votes in (False, True):
+        found = targets_of(torch.rand(5, 2), torch.tensor([False, True]), known, votes=votes)
         assert found.labels.tolist() == [0, 0, 0, 2, 0]
 
 
@@ -322,7 +331,7 @@ def test_a_known_box_that_no_proposal_touches_teaches_no_branch():
     decided = decide({"a": [(500, 500, 510, 510)]}, APART.numpy(), np.array([True, False, False]), CLASSES)
     assert len(decided.seeds.labels) == 0
     assert decided.seeds.allowed[:, 1].sum() == 1  # the tag still has to be somewhere
-    found = refinement_targets(torch.rand(5, 3), APART, torch.tensor([True, False, False]), known=decided.seeds)
+    found = targets_of(torch.rand(5, 3), torch.tensor([True, False, False]), decided.seeds)
     assert not found.weights.any()
 
 
@@ -366,7 +375,7 @@ def test_a_run_with_decisions(world, make_recipe, tmp_path, precision):
         return {"corloc": 1.0}
 
     recipe = make_recipe(
-        precision=precision, warm={"tag_epochs": 1, "branches": 2, "seeds": 0.3}, rounds={"promise": 2.0}
+        precision=precision, warm={"tag_epochs": 1, "branches": 2, "votes": True}, rounds={"promise": 2.0}
     )
     options = {"evaluate": evaluate, "report": Notes(), "device": "cpu", "known": known}
     train_run(world.dataset, world.store, recipe, tmp_path / "run", **options)

@@ -5,7 +5,7 @@ import torch
 
 from tag2box.config import Optimiser, Warm
 from tag2box.engine.loop import Run
-from tag2box.engine.making import make_optimiser, make_step
+from tag2box.engine.making import Nets, make_fabric, make_optimiser, make_step
 from tag2box.engine.plan import Phase
 from tag2box.engine.steps import WarmStep
 from tag2box.engine.tags import TagStep
@@ -31,7 +31,7 @@ def test_what_does_not_learn_is_left_out(world, make_recipe, make_nets):
 def test_epsilon_shrinks_from_round_to_round(world, make_recipe, make_nets):
     recipe = make_recipe(rounds={"epsilon": 2.0, "epsilon_decay": 0.5})
     net = make_nets(world, recipe).conditional
-    steps = [make_step(Phase("conditional", number, 10, 0.1), net, recipe) for number in (1, 2, 3)]
+    steps = [make_step(Phase("conditional", number, 10, 0.1), Nets(conditional=net), recipe) for number in (1, 2, 3)]
     assert [one.settings.epsilon for one in steps] == [2.0, 1.0, 0.5]
 
 
@@ -52,3 +52,17 @@ def test_a_trunk_without_a_share_stays_as_it_was(world, make_recipe, tmp_path, s
     run._one_step(phase, module, optimiser)
     moved = [not torch.equal(a, b) for a, b in zip(before, run.nets.warm.trunk.parameters(), strict=True)]
     assert any(moved) == bool(share)
+
+
+def test_mixed_precision_leaves_boxes_as_they_are():
+    """513 is 512 in bfloat16."""
+
+    class Step(torch.nn.Module):
+        def forward(self, box):
+            return box
+
+    fabric = make_fabric("cpu", "bf16-mixed")
+    box = torch.tensor([1.0, 257, 513, 1025])
+    assert torch.equal(fabric.setup_module(Step())(box), box)
+    with fabric.autocast():
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16

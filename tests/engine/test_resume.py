@@ -179,7 +179,7 @@ def test_killed_at_random_points_with_tags_first(world, make_recipe, tmp_path):
     recipe = make_recipe(
         head={"dropout": 0.3},
         optimiser={"name": "adamw", "images": 2},
-        warm={"tag_epochs": 1, "epochs": 2, "branches": 2, "seeds": 0.4, "first_refinement": 2.0},
+        warm={"tag_epochs": 1, "epochs": 2, "branches": 2, "votes": True, "first_refinement": 2.0},
     )
     ends = run_twice(world, recipe, tmp_path, kills=KILLS)
     assert ends.count(-9) == KILLS

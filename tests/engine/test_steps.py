@@ -58,20 +58,18 @@ def test_the_warm_step_is_the_mean_of_the_pictures_losses(nets):
     loss, logs = WarmStep(nets.warm, Warm(refinement=weight))(views)
     total, tags = 0.0, 0.0
     for view in views:
-        (outputs,) = warm_outputs(nets.warm, [view])
-        losses = mil_losses(outputs, view.boxes, view.tags, FAST_RCNN)
+        losses = mil_losses(warm_outputs(nets.warm, [view]), [view.boxes], [view.tags], FAST_RCNN)
         total += losses.wsddn.item() + weight * (sum(one.item() for one in losses.refined) + losses.regression.item())
         tags += losses.wsddn.item()
     assert loss.item() == pytest.approx(total / 3, rel=1e-5)
     assert logs["loss_tags"].item() == pytest.approx(tags / 3, rel=1e-5)
 
 
-@pytest.mark.parametrize(("first", "share"), [(3.0, 0.0), (0.0, 0.0), (1.0, 0.4), (2.0, 0.4)])
-def test_the_first_branch_may_weigh_more_and_seeds_be_several(nets, first, share):
+@pytest.mark.parametrize(("first", "votes"), [(3.0, False), (0.0, False), (1.0, True), (2.0, True)])
+def test_the_first_branch_may_weigh_more_and_seeds_be_voted(nets, first, votes):
     (view,) = views_of(nets, 1)
-    loss, _ = WarmStep(nets.warm, Warm(first_refinement=first, seeds=share))([view])
-    (outputs,) = warm_outputs(nets.warm, [view])
-    losses = mil_losses(outputs, view.boxes, view.tags, FAST_RCNN, share=share)
+    loss, _ = WarmStep(nets.warm, Warm(first_refinement=first, votes=votes))([view])
+    losses = mil_losses(warm_outputs(nets.warm, [view]), [view.boxes], [view.tags], FAST_RCNN, votes=votes)
     one, two = (branch.item() for branch in losses.refined)
     expected = losses.wsddn.item() + first * one + two + losses.regression.item()
     assert loss.item() == pytest.approx(expected, rel=1e-5)
@@ -87,7 +85,7 @@ def test_a_batch_of_pixels_has_the_mean_loss_of_its_pictures(make_world, make_re
     assert all(view.pixels is not None for view in views)
     noise, predictions = conditional_inputs(own, views)
     truths = truths_for(own, views)
-    warm = WarmStep(own.warm, Warm(seeds=0.3))
+    warm = WarmStep(own.warm, Warm(votes=True))
     conditional, prediction = ConditionalStep(own.conditional, ROUNDS), PredictionStep(own.prediction, ROUNDS)
     boxes = [regions(view.size, generator_for(number)) for number, view in enumerate(views)]
     alone = [

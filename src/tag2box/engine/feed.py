@@ -24,11 +24,11 @@ class Feed:
             self.album.expect(self._showings(number, coming))
 
     def views(self, number: int, phase: Phase, step: int) -> list[View]:
-        """A step's views. The tags are learnt from pixels: crops are in no cache."""
+        """A step's views. Lessons and tags are learnt from pixels: crops are in no cache."""
         began = time.perf_counter()
         if step + self._ahead < phase.steps:  # the plan knows what it will show without having got there
             self.album.expect(self._showings(number, step + self._ahead))
-        fresh = phase.kind == "tags"
+        fresh = phase.kind in ("lessons", "tags")
         chosen = self._showings(number, step)
         draw = generator_for(self.recipe.seed, number, step, self._process, 2)  # its own stream, as the noise has
         views = [self.album.view(one.index, one.scale, one.mirrored, fresh=fresh, draw=draw) for one in chosen]

@@ -12,10 +12,10 @@ from tag2box.nets.conditional import ConditionalNet
 from tag2box.nets.prediction import Outputs, PredictionNet
 
 
-def warm_outputs(net: MilNet, views: Sequence[View]) -> list[MilOutputs]:
-    """The warm start's outputs for each view."""
+def warm_outputs(net: MilNet, views: Sequence[View]) -> MilOutputs:
+    """The warm start's outputs for all proposals of the views: `split` them by view."""
     outputs: MilOutputs = _plain(net, views)
-    return outputs.split([len(view.boxes) for view in views])
+    return outputs
 
 
 def prediction_outputs(net: PredictionNet, views: Sequence[View]) -> list[Outputs]:

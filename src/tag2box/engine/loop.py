@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tag2box.config import Recipe
 from tag2box.data.records import Dataset
@@ -21,7 +21,8 @@ from tag2box.engine.record import Record, Report
 from tag2box.engine.stages import Evaluate, Stages
 from tag2box.engine.steps import Logs, pseudo_truths
 from tag2box.engine.tags import regions
-from tag2box.engine.views import Album, View
+from tag2box.engine.teacher import TeacherNet, taught_regions
+from tag2box.engine.views import Album, View, padded
 from tag2box.errors import InputError, TrainingError
 from tag2box.known import Known
 from tag2box.progress import progress
@@ -94,6 +95,7 @@ class Run:
         self.stages = Stages(
             recipe, self.fabric, self.album, self.val_album, self.record, self.weights, evaluate, report, len(known)
         )
+        self.teacher: TeacherNet | None = None
         self._restored: dict[str, Tensor] = {}
         self._sound = torch.tensor(True, device=self.fabric.device)
 
@@ -124,17 +126,34 @@ class Run:
         self.phase, self.step = state["phase"], state["step"]
         if "prediction" in state["nets"]:
             self.nets.start_rounds(self.recipe, self.fabric.device)
+        if "lesson" in state["nets"]:
+            self._start_lessons()
         for name in state["nets"]:
             load_net(self.nets[name], name, tensors)
         self._restored = tensors
         self.record.restore(state["record"])
 
     def _begin(self, phase: Phase) -> None:
+        if phase.kind == "lessons" and self.teacher is None:
+            self._start_lessons()
         if phase.kind in ("conditional", "prediction") and "prediction" not in self.nets:
             self.nets.start_rounds(self.recipe, self.fabric.device)
             self.nets.conditional.scale_noise(self._some_features())
         for net in self.nets.values():
             net.eval()
+
+    def _start_lessons(self) -> None:
+        """Call the teacher, and make the layer in which its classes are learnt."""
+        settings, device = self.recipe.teacher, self.fabric.device
+        self.teacher = TeacherNet(settings.name, settings.weights, settings.size).to(device)
+        torch.manual_seed(seed_for(self.recipe.seed, -3))
+        self.nets["lesson"] = nn.Linear(self.nets.warm.head.dim, self.teacher.classes).to(device)
+
+    def _lessons(self, views: Sequence[View], generator: torch.Generator) -> tuple[Any, ...]:
+        """Regions of the views, and what the teacher makes of them."""
+        assert self.teacher is not None
+        boxes = [taught_regions(view, self.recipe.teacher.regions, generator) for view in views]
+        return views, boxes, self.teacher(padded([view.pixels for view in views if view.pixels is not None]), boxes)
 
     @torch.no_grad()
     def _some_features(self) -> Tensor:
@@ -168,8 +187,8 @@ class Run:
 
     def _set_up(self, phase: Phase) -> tuple[Any, Any]:
         """The net that learns, in training, as a step of it, and the optimiser over what learns."""
-        net = self.nets[phase.net].train()
-        step = make_step(phase, net, self.recipe)
+        self.nets[phase.net].train()
+        step = make_step(phase, self.nets, self.recipe)
         module = self.fabric.setup_module(step)
         optimiser = make_optimiser(step, phase, self.recipe.optimiser)
         if self._restored:
@@ -200,6 +219,9 @@ class Run:
             return (views,)
         # Not the stream that chose the pictures, and another one for the pictures of every process.
         generator = generator_for(self.recipe.seed, self.phase, self.step, self.fabric.global_rank, 1)
+        if phase.kind == "lessons":
+            with self.fabric.autocast():
+                return self._lessons(views, generator)
         if phase.kind == "tags":
             boxes = [regions(view.size, generator) for view in views]
             return views, [one.to(self.fabric.device, non_blocking=True) for one in boxes]
@@ -229,7 +251,11 @@ class Run:
 
     def _conclude(self, phase: Phase) -> None:
         """What is said of a stage."""
-        if phase.kind == "tags":
+        if phase.kind == "lessons":
+            self.stages.lessons()
+            self.teacher = None
+            del self.nets["lesson"]
+        elif phase.kind == "tags":
             self.stages.tags()
         elif phase.kind == "warm":
             self.stages.warm(self.nets.warm)
@@ -242,7 +268,7 @@ class Run:
         if not self.fabric.is_global_zero:
             return began + SAVE_EVERY_S
         # Once both nets have started the warm start has done its work.
-        nets = {name: net for name, net in self.nets.items() if name != "warm" or len(self.nets) == 1}
+        nets = {name: net for name, net in self.nets.items() if name != "warm" or "prediction" not in self.nets}
         inner = None if optimiser is None else optimiser.optimizer
         state = {
             "phase": self.phase,

@@ -2,22 +2,25 @@
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from tag2box.config import Optimiser, Recipe
+from tag2box.detector import pick_device
 from tag2box.detector_file import build_parts
 from tag2box.engine.plan import Phase, seed_for
 from tag2box.engine.steps import ConditionalStep, PredictionStep, WarmStep
 from tag2box.engine.tags import TagStep
+from tag2box.engine.teacher import TeacherStep
 from tag2box.mil import MilNet, conditional_from_mil, prediction_from_mil
 from tag2box.nets.conditional import ConditionalNet
 from tag2box.nets.prediction import PredictionNet
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
+    from lightning.fabric.plugins import MixedPrecision
 
 
 def make_fabric(device: str, precision: str) -> "Fabric":
@@ -27,15 +30,24 @@ def make_fabric(device: str, precision: str) -> "Fabric":
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     nodes = int(os.environ.get("WORLD_SIZE", "1")) // local
     strategy = "ddp" if local * nodes > 1 else "auto"
-    fabric = Fabric(
-        accelerator=device,
-        devices=local,
-        num_nodes=nodes,
-        strategy=strategy,
-        precision=precision,  # type: ignore[arg-type]
-    )
+    plugins = _mixed(device) if precision == "bf16-mixed" else None
+    fabric = Fabric(accelerator=device, devices=local, num_nodes=nodes, strategy=strategy, plugins=plugins)
     fabric.launch()
     return fabric
+
+
+def _mixed(device: str) -> "MixedPrecision":
+    """bfloat16 where a layer gains by it, and boxes as they are: Lightning would round all that goes into a module.
+
+    A coordinate over 512 would then be a multiple of 4.
+    """
+    from lightning.fabric.plugins import MixedPrecision
+
+    class Mixed(MixedPrecision):
+        def convert_input(self, data: Any) -> Any:
+            return data
+
+    return Mixed("bf16-mixed", pick_device(device).type)
 
 
 def build_warm(recipe: Recipe, classes: int) -> MilNet:
@@ -46,7 +58,7 @@ def build_warm(recipe: Recipe, classes: int) -> MilNet:
 
 
 class Nets(dict[str, nn.Module]):
-    """A run's nets by name: "warm" first, "prediction" and "conditional" from the first round on."""
+    """A run's nets by name: "warm" first, "prediction" and "conditional" from the first round on, "lesson" in one."""
 
     @property
     def warm(self) -> MilNet:
@@ -69,6 +81,13 @@ class Nets(dict[str, nn.Module]):
         assert isinstance(net, ConditionalNet)
         return net
 
+    @property
+    def lesson(self) -> nn.Linear:
+        """From a proposal's vector to the teacher's classes."""
+        net = self["lesson"]
+        assert isinstance(net, nn.Linear)
+        return net
+
     def start_rounds(self, recipe: Recipe, device: torch.device) -> None:
         """Both nets start as the warm start's last branch (METHOD §7)."""
         torch.manual_seed(seed_for(recipe.seed, -2))
@@ -76,8 +95,11 @@ class Nets(dict[str, nn.Module]):
         self["conditional"] = conditional_from_mil(self.warm, noise_spread=recipe.rounds.noise_spread).to(device)
 
 
-def make_step(phase: Phase, net: nn.Module, recipe: Recipe) -> nn.Module:
+def make_step(phase: Phase, nets: Nets, recipe: Recipe) -> nn.Module:
     """A step of the net that learns in this phase, over those of its layers that do."""
+    net = nets[phase.net]
+    if phase.kind == "lessons":
+        return TeacherStep(nets.warm, nets.lesson)
     if isinstance(net, MilNet):
         return TagStep(net) if phase.kind == "tags" else WarmStep(net, recipe.warm)
     if isinstance(net, ConditionalNet):
@@ -98,4 +120,5 @@ def make_optimiser(module: nn.Module, phase: Phase, settings: Optimiser) -> torc
     learnt = [group for group in groups if group["params"]]
     if settings.name == "sgd":
         return torch.optim.SGD(learnt, phase.rate, settings.momentum, weight_decay=settings.weight_decay)
-    return torch.optim.AdamW(learnt, phase.rate, weight_decay=settings.weight_decay)
+    on_gpu = all(parameter.is_cuda for parameter in (*trunk, *others))  # there one kernel does what else takes hundreds
+    return torch.optim.AdamW(learnt, phase.rate, weight_decay=settings.weight_decay, fused=on_gpu or None)

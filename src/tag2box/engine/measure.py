@@ -34,7 +34,11 @@ def wsddn_scorer(net: MilNet) -> Scorer:
         nothing = scores.new_zeros(len(scores), 1)
         return torch.cat([nothing, scores], 1), view.boxes[:, None].expand(-1, scores.shape[1] + 1, -1)
 
-    return lambda views: list(map(score, views, warm_outputs(net, views)))
+    return lambda views: list(map(score, views, _warm_outputs(net, views)))
+
+
+def _warm_outputs(net: MilNet, views: Sequence[View]) -> list[MilOutputs]:
+    return warm_outputs(net, views).split([len(view.boxes) for view in views])
 
 
 def refined_scorer(net: MilNet) -> Scorer:
@@ -46,7 +50,7 @@ def refined_scorer(net: MilNet) -> Scorer:
             return probabilities, view.boxes[:, None].expand(-1, probabilities.shape[1], -1)
         return probabilities, decode(outputs.offsets.float(), view.boxes[:, None], FAST_RCNN)
 
-    return lambda views: list(map(score, views, warm_outputs(net, views)))
+    return lambda views: list(map(score, views, _warm_outputs(net, views)))
 
 
 def prediction_scorer(net: PredictionNet) -> Scorer:

@@ -13,7 +13,7 @@ import torch
 
 from tag2box.config import Optimiser, Recipe
 
-Kind = Literal["tags", "warm", "conditional", "prediction"]
+Kind = Literal["lessons", "tags", "warm", "conditional", "prediction"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +29,24 @@ class Phase:
     @property
     def name(self) -> str:
         """As progress shows it."""
-        return {"tags": "tags", "warm": "warm start"}.get(self.kind, f"round {self.round}, {self.kind} net")
+        before = {"lessons": "lessons", "tags": "tags", "warm": "warm start"}
+        return before.get(self.kind, f"round {self.round}, {self.kind} net")
 
     @property
     def net(self) -> str:
-        """Which net learns: the tags teach layers of the warm start's."""
-        return "warm" if self.kind == "tags" else self.kind
+        """Which net learns: a teacher and the tags teach layers of the warm start's."""
+        return "warm" if self.round == 0 else self.kind
 
 
 def phases(recipe: Recipe, images: int) -> list[Phase]:
-    """The tags where asked for, the warm start, then each round's two halves (METHOD §8)."""
+    """A teacher's lessons and the tags where asked for, the warm start, then each round's two halves (METHOD §8)."""
     per_epoch = images / recipe.optimiser.images
     rounds, warm = recipe.rounds, recipe.warm
-    plan = [Phase("tags", 0, _steps(warm.tag_epochs, per_epoch), warm.tag_rate)] if warm.tag_epochs else []
+    plan, teacher = list[Phase](), recipe.teacher
+    if teacher.name:
+        plan.append(Phase("lessons", 0, _steps(teacher.epochs, per_epoch), teacher.rate))
+    if warm.tag_epochs:
+        plan.append(Phase("tags", 0, _steps(warm.tag_epochs, per_epoch), warm.tag_rate))
     plan.append(Phase("warm", 0, _steps(warm.epochs, per_epoch), warm.rate))
     for number in range(1, rounds.number + 1):
         done = (number - 1) / max(rounds.number - 1, 1)

@@ -48,8 +48,12 @@ class Stages:
     known_images: int = 0
     """Training pictures that a person has decided on: CorLoc is then not from tags alone, and the row says so."""
 
+    def lessons(self) -> None:
+        """The teacher is done: there is nothing yet that finds a box."""
+        self._say("lessons", None, min_score=0.0)
+
     def tags(self) -> None:
-        """The tags are learnt: there is nothing yet that finds a box."""
+        """The tags are learnt: nor is there now."""
         self._say("tags", None, min_score=0.0)
 
     def warm(self, net: MilNet) -> None:

@@ -39,23 +39,15 @@ class WarmStep(nn.Module):
 
     def forward(self, views: Sequence[View]) -> tuple[Tensor, Logs]:
         """The mean loss of the views."""
-        images, refined, regression = [], [], []
-        for view, outputs in zip(views, warm_outputs(self.net, views), strict=True):
-            known = None if view.known is None else view.known.seeds
-            losses = mil_losses(
-                outputs,
-                view.boxes,
-                view.tags,
-                FAST_RCNN,
-                share=self.settings.seeds,
-                known=known,
-            )
-            images.append(losses.wsddn)
-            weighed = [self.settings.first_refinement * one for one in losses.refined[:1]] + [*losses.refined[1:]]
-            refined += [torch.stack(weighed).sum()] if weighed else []
-            regression += [losses.regression] if losses.regression is not None else []
-        parts = {"loss_tags": images, "loss_refined": refined, "loss_boxes": regression}
-        logs = {name: torch.stack(values).mean() for name, values in parts.items() if values}
+        settings, known = self.settings, [None if view.known is None else view.known.seeds for view in views]
+        boxes, tags = [view.boxes for view in views], [view.tags for view in views]
+        losses = mil_losses(warm_outputs(self.net, views), boxes, tags, FAST_RCNN, votes=settings.votes, known=known)
+        logs = {"loss_tags": losses.wsddn.mean()}
+        if losses.refined:
+            first, *others = losses.refined
+            logs["loss_refined"] = torch.stack([settings.first_refinement * first, *others]).sum(dim=0).mean()
+        if losses.regression is not None:
+            logs["loss_boxes"] = losses.regression.mean()
         weights = {"loss_tags": 1.0, "loss_refined": self.settings.refinement, "loss_boxes": self.settings.refinement}
         return torch.stack([weights[name] * value for name, value in logs.items()]).sum(), logs
 

@@ -26,7 +26,7 @@ CANVAS = 64
 """On a GPU the sides of a picture are padded to multiples of this: every new size makes cuDNN think anew."""
 
 
-@dataclass(slots=True)  # not frozen: Lightning's mixed precision copies what goes into a module, field by field
+@dataclass(frozen=True, slots=True)
 class View:
     """One showing of a picture. Of `pixels`, `map` and `pooled` one is there: the farthest that is kept."""
 

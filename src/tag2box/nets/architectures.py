@@ -35,6 +35,9 @@ class Parts:
     top: nn.Sequential | None = None
     """What follows the trunk and can be the RoI head, convolutions only."""
     top_channels: int = 0
+    classifier: nn.Module | None = None
+    """From `top`'s channels, averaged over the map, to ImageNet's classes, for a net that teaches another."""
+    classifier_prefix: str = ""
     whole_cells: bool = False
     """Pictures are padded to whole cells first: where padding depends on the size, one pixel more moves all cells."""
     prefix: str = ""
@@ -84,12 +87,12 @@ def dilate(stages: Iterable[nn.Module]) -> None:
                 layer.padding = tuple(2 * pixels for pixels in layer.padding)
 
 
-def _features(name: str) -> nn.Sequential:
-    return cast("nn.Sequential", get_model(name, weights=None).get_submodule("features"))
+def _layers(name: str, part: str = "features") -> nn.Sequential:
+    return cast("nn.Sequential", get_model(name, weights=None).get_submodule(part))
 
 
 def _vgg(name: str) -> Parts:
-    layers = _features(name)
+    layers = _layers(name)
     pools = [i for i, layer in enumerate(layers) if isinstance(layer, nn.MaxPool2d)]
     body = layers[: pools[4]]  # without the last pooling, as in Fast R-CNN: RoI pooling takes its place
     early, late = tuple(body[: pools[1] + 1]), tuple(body[pools[3] :])
@@ -97,18 +100,23 @@ def _vgg(name: str) -> Parts:
 
 
 def _resnet(name: str, channels: int) -> Parts:
-    *before, layer3, layer4 = (
-        item for item in get_model(name, weights=None).named_children() if item[0] not in ("avgpool", "fc")
-    )
+    *before, layer3, layer4, _, (_, classifier) = get_model(name, weights=None).named_children()
     body = nn.Sequential(OrderedDict([*before, layer3]))  # stem, layer1, layer2, layer3
     top = nn.Sequential(OrderedDict([layer4]))
     return Parts(
-        body=body, channels=channels // 2, early=tuple(body[:5]), late=(layer3[1],), top=top, top_channels=channels
+        body=body,
+        channels=channels // 2,
+        early=tuple(body[:5]),
+        late=(layer3[1],),
+        top=top,
+        top_channels=channels,
+        classifier=classifier,
+        classifier_prefix="fc.",
     )
 
 
 def _mobilenet(name: str, early: int, late: int, end: int, channels: int, top_channels: int) -> Parts:
-    layers = _features(name)
+    layers = _layers(name)
     body = layers[:end]
     return Parts(
         body=body,
@@ -117,6 +125,8 @@ def _mobilenet(name: str, early: int, late: int, end: int, channels: int, top_ch
         late=tuple(body[late:]),
         top=layers[end:],  # a slice keeps the children's names
         top_channels=top_channels,
+        classifier=_layers(name, "classifier"),
+        classifier_prefix="classifier.",
         prefix="features.",
     )
 
@@ -134,6 +144,8 @@ def _efficientnet_lite4() -> Parts:
         late=late,
         top=top,
         top_channels=1280,
+        classifier=nn.Linear(1280, 1000),
+        classifier_prefix="fc.",
         whole_cells=True,
         mean=grey,
         std=spread,

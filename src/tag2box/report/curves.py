@@ -16,7 +16,7 @@ INK, FAINT, SHADE = "#2b2f38", "#e4e6ea", "#f5f4f0"
 OTHERS = ("#3c8d5a", "#7a5c00", GREY, "#8a5fb0", "#b0413e", "#1c8f9c", "#c9579a", "#4b4fa3", "#8fae1b", "#5d3a1a")
 COLOURS = {"map": BLUE, "corloc": ORANGE, "div_pc": "#8a5fb0", "div_cc": ORANGE, "div_pp": BLUE, "disc": "#b0413e"}
 """Blue is the prediction net's, orange the conditional net's."""
-WARM = ("tags", "wsddn", "refined")
+WARM = ("lessons", "tags", "wsddn", "refined")
 LEFT = -0.6  # where the axis begins, in stages
 LAYOUTS = {1: "a", 2: "ab", 3: "aa;bc", 4: "ab;cd"}
 """The first panel is the one that people look for: where three would leave a gap, it is the wide one."""
