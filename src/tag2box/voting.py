@@ -12,6 +12,8 @@ from torch import Tensor
 
 GRID = 32
 """Cells a side of the picture, whatever its shape."""
+SHARPNESS = 1.5
+"""Power of the votes: with 1 boxes are too large, with 2 and 3 they shrink to parts (benchmarks/LOG.md)."""
 
 
 def coverage(boxes: Tensor) -> Tensor:
@@ -28,11 +30,11 @@ def voted_overlaps(scores: Tensor, cover: Tensor) -> Tensor:
     """How well each proposal fits what all of them say of each class: [..., B, C], [..., B, cells] → [..., B, C].
 
     The sum of scores over a cell is divided by the root of how many proposals cover it: undivided it favours what is
-    covered by many, a mean what is covered by few. Its square, the largest being 1, is then taken as the share of the
-    cell that is object, and the overlap with it is IoU, for shares in place of yes and no.
+    covered by many, a mean what is covered by few. A power of it, the largest being 1, is then taken as the share of
+    the cell that is object, and the overlap with it is IoU, for shares in place of yes and no.
     """
     with torch.autocast(scores.device.type, enabled=False):  # rounded to half precision, near boxes would be alike
         votes = scores.float().transpose(-1, -2) @ cover / cover.sum(dim=-2, keepdim=True).clamp(min=0.5).sqrt()
-        votes = (votes / votes.amax(dim=-1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny)).square()
+        votes = (votes / votes.amax(dim=-1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny)) ** SHARPNESS
         shared = cover @ votes.transpose(-1, -2)  # [..., B, C]
     return shared / (cover.sum(dim=-1, keepdim=True) + votes.sum(dim=-1)[..., None, :] - shared)

@@ -265,6 +265,8 @@ def test_nothing_left_to_learn_from(make_devkit, engine, tmp_path):
         ({"device": "tpu"}, "device: expected auto, cpu or cuda, found 'tpu'"),
         ({"overrides": {"backbone.name": "vgg99"}}, r"expected a backbone \(vgg11, .*\), found 'vgg99'"),
         ({"overrides": {"backbone.weights": "no.pth"}}, "backbone weights: expected a file, found none at no.pth"),
+        ({"overrides": {"teacher.name": "vgg16"}}, "teacher.name: expected resnet.*, found vgg16"),
+        ({"overrides": {"teacher.name": "resnet18", "teacher.weights": "no.pth"}}, "teacher weights: expected a file"),
         ({"overrides": {"data.proposals": "slow"}}, "expected a preset"),
     ],
 )

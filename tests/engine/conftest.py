@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from tag2box.config import Backbone, Data, Head, Inference, Optimiser, Recipe, Rounds, Warm
+from tag2box.config import Backbone, Data, Head, Inference, Optimiser, Recipe, Rounds, Teacher, Warm
 from tag2box.data.records import Dataset, TaggedImage
 from tag2box.engine.making import build_warm
 from tag2box.engine.views import Album
@@ -134,6 +134,7 @@ def _make_recipe(seed: int = 0, precision: Any = "32-true", **sections: dict[str
         head=Head(**fields("head", width=16, dropout=0.0)),
         data=Data(**fields("data", scales=(48,), max_proposals=30, cache=True)),
         optimiser=Optimiser(**fields("optimiser", images=2, warmup=2, schedule="constant", weight_decay=1e-3)),
+        teacher=Teacher(**fields("teacher")),
         warm=Warm(**fields("warm", epochs=1, rate=1e-3, branches=2)),
         rounds=Rounds(**fields("rounds", number=2, samples=3)),
         inference=Inference(**fields("inference", scales=(48,))),

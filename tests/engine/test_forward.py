@@ -29,12 +29,12 @@ def test_a_batch_equals_one_by_one(equal_sizes, make_recipe, make_nets, kind):
     assert all(getattr(view, kind) is not None for view in views)
     noise = noise_for(views, 4, generator_for(0))
     together = (
-        warm_outputs(nets.warm, views),
+        warm_outputs(nets.warm, views).split([len(view.boxes) for view in views]),
         prediction_outputs(nets.prediction, views),
         conditional_outputs(nets.conditional, views, noise),
     )
     for number, view in enumerate(views):
-        (warm,), (prediction,) = warm_outputs(nets.warm, [view]), prediction_outputs(nets.prediction, [view])
+        warm, (prediction,) = warm_outputs(nets.warm, [view]), prediction_outputs(nets.prediction, [view])
         (conditional,) = conditional_outputs(nets.conditional, [view], noise[:, number : number + 1])
         for a, b in zip(
             (*together[0][number].refined, together[0][number].offsets), (*warm.refined, warm.offsets), strict=True
@@ -85,6 +85,7 @@ def test_no_samples_means_no_noise(world, make_recipe, make_nets):
     assert noise.shape[:3] == (1, 2, 1)
     assert not noise.any()
     silent, warm = conditional_outputs(nets.conditional, views, noise), warm_outputs(nets.warm, views)
+    warm = warm.split([len(view.boxes) for view in views])
     for one, other in zip(silent, warm, strict=True):
         torch.testing.assert_close(one.scores[0], other.refined[-1], rtol=1e-4, atol=1e-3)
 

@@ -111,7 +111,7 @@ def test_the_best_box_is_the_best(world, make_recipe, make_nets):
     nets = make_nets(world, recipe)
     found = detect(wsddn_scorer(nets.warm), nets.album, recipe, tagged_only=True, min_score=0.0)
     for index, image in enumerate(world.dataset):
-        (outputs,) = warm_outputs(nets.warm, [nets.album.view(index, 48)])
+        outputs = warm_outputs(nets.warm, [nets.album.view(index, 48)])
         scores = wsddn_scores(outputs.class_logits, outputs.proposal_logits)
         for tag in image.tags:
             label = world.dataset.classes.index(tag)
@@ -126,7 +126,7 @@ def test_the_best_box_is_the_best(world, make_recipe, make_nets):
 def test_the_scorers(world, make_recipe, make_nets):
     nets = make_nets(world, make_recipe())
     view = nets.album.view(0, 48)
-    (warm,), (prediction,) = warm_outputs(nets.warm, [view]), prediction_outputs(nets.prediction, [view])
+    warm, (prediction,) = warm_outputs(nets.warm, [view]), prediction_outputs(nets.prediction, [view])
     ((probabilities, boxes),) = wsddn_scorer(nets.warm)([view])
     assert not probabilities[:, 0].any()
     assert torch.equal(probabilities[:, 1:], wsddn_scores(warm.class_logits, warm.proposal_logits))

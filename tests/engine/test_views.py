@@ -100,7 +100,7 @@ def test_kept_features_give_what_fresh_ones_give(world, make_recipe, make_nets, 
         assert one.grid == other.grid
         (a,), (b,) = (prediction_outputs(nets.prediction, [view]) for view in (one, other))
         torch.testing.assert_close(b.scores, a.scores, rtol=5e-3, atol=5e-3 * float(a.scores.abs().max()))
-        (c,), (d,) = (warm_outputs(nets.warm, [view]) for view in (one, other))
+        c, d = (warm_outputs(nets.warm, [view]) for view in (one, other))
         torch.testing.assert_close(
             d.class_logits, c.class_logits, rtol=5e-3, atol=5e-3 * float(c.class_logits.abs().max())
         )

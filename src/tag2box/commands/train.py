@@ -92,11 +92,15 @@ def train(
 
 
 def _require_workable(settings: Recipe, device: str) -> None:
-    """Find out before the proposals, which may take an hour, that there is no such device, trunk or weights."""
+    """Find out before the proposals, which may take an hour, that there is no such device, net or weights."""
     from tag2box.detector import build_prediction_net, pick_device
 
     pick_device(device)
     build_prediction_net(settings, classes=1)
+    if settings.teacher.name:
+        from tag2box.engine.teacher import TeacherNet
+
+        TeacherNet(settings.teacher.name, settings.teacher.weights, settings.teacher.size)
 
 
 def _decisions(source: Source, split: str | None, run: Path, reviewed: Path | None, resume: bool) -> Known:

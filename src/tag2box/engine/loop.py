@@ -145,8 +145,8 @@ class Run:
     def _start_lessons(self) -> None:
         """Call the teacher, and make the layer in which its classes are learnt."""
         settings, device = self.recipe.teacher, self.fabric.device
-        self.teacher = TeacherNet(settings.name, settings.weights, settings.size).to(device)
         torch.manual_seed(seed_for(self.recipe.seed, -3))
+        self.teacher = TeacherNet(settings.name, settings.weights, settings.size).to(device)
         self.nets["lesson"] = nn.Linear(self.nets.warm.head.dim, self.teacher.classes).to(device)
 
     def _lessons(self, views: Sequence[View], generator: torch.Generator) -> tuple[Any, ...]:

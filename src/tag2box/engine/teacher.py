@@ -36,7 +36,7 @@ class TeacherNet(nn.Module):
         parts = parts_of(name)
         if parts.top is None or parts.classifier is None:
             raise InputError(f"teacher.name: expected resnet…, mobilenet… or efficientnet_lite4, found {name}")
-        values = read_weights(name, weights)
+        values = read_weights(name, weights, "teacher")
         fill(parts.body, values, parts.prefix)
         fill(parts.top, values, parts.prefix)
         fill(parts.classifier, values, parts.classifier_prefix)

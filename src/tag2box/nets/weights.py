@@ -31,16 +31,17 @@ class Weights:
     tensors: Mapping[str, Tensor]
 
 
-def read_weights(name: str, weights: str | Path = PRETRAINED) -> Weights | None:
+def read_weights(name: str, weights: str | Path = PRETRAINED, of: str = "backbone") -> Weights | None:
     """Weights for the trunk `name`: `"pretrained"`, a .safetensors or .pth file, or `"none"` (then None: random).
 
-    A file keeps torchvision's key names (`features.0.weight`); half precision is up-cast when it is used.
+    A file keeps torchvision's key names (`features.0.weight`); half precision is up-cast when it is used. `of` is the
+    recipe's section that asks, for messages.
     """
     if weights == RANDOM:
         return None
     if weights == PRETRAINED:
-        return _shipped(name) if name in SHIPPED else _fetched(name)
-    return _from_file(Path(weights))
+        return _shipped(name, of) if name in SHIPPED else _fetched(name, of)
+    return _from_file(Path(weights), of)
 
 
 def fill(module: nn.Module, weights: Weights | None, prefix: str = "") -> None:
@@ -81,39 +82,37 @@ def _matching(weights: Weights, key: str, shape: torch.Size) -> Tensor:
     return tensor
 
 
-def _shipped(name: str) -> Weights:
+def _shipped(name: str, of: str) -> Weights:
     file = files("tag2box.nets") / f"{name}.safetensors"
     if not file.is_file():
-        raise InputError(f"backbone {name}: expected its weights in the package, found none; {_give_a_file()}")
+        raise InputError(f"{of} {name}: expected its weights in the package, found none; {_give_a_file(of)}")
     with as_file(file) as path:
-        return _from_file(path)
+        return _from_file(path, of)
 
 
-def _fetched(name: str) -> Weights:
+def _fetched(name: str, of: str) -> Weights:
     """ImageNet weights by torchvision's own download, always IMAGENET1K_V1, as its detectors take."""
     try:
         choices = get_model_weights(name)
     except ValueError:
-        raise InputError(f"backbone {name}: torchvision has no weights for it; {_give_a_file()}") from None
+        raise InputError(f"{of} {name}: torchvision has no weights for it; {_give_a_file(of)}") from None
     try:
         tensors = choices["IMAGENET1K_V1"].get_state_dict(progress=sys.stderr.isatty(), check_hash=True)
     except (OSError, RuntimeError, HTTPException) as error:
         why = str(error).partition("\n")[0] or type(error).__name__
-        raise InputError(f"backbone {name}: its weights could not be fetched ({why}); {_give_a_file()}") from None
+        raise InputError(f"{of} {name}: its weights could not be fetched ({why}); {_give_a_file(of)}") from None
     return Weights(f"torchvision's {name}", tensors)
 
 
-def _give_a_file() -> str:
-    return "give a file with --backbone.weights FILE (.safetensors or .pth with torchvision's tensor names)"
+def _give_a_file(of: str) -> str:
+    return f"give a file with --{of}.weights FILE (.safetensors or .pth with torchvision's tensor names)"
 
 
-def _from_file(path: Path) -> Weights:
+def _from_file(path: Path, of: str) -> Weights:
     if path.suffix not in (".safetensors", ".pth", ".pt"):
-        raise InputError(
-            f"backbone weights: expected 'pretrained', 'none', or a .safetensors or .pth file, found '{path}'"
-        )
+        raise InputError(f"{of} weights: expected 'pretrained', 'none', or a .safetensors or .pth file, found '{path}'")
     if not path.is_file():
-        raise InputError(f"backbone weights: expected a file, found none at {path}")
+        raise InputError(f"{of} weights: expected a file, found none at {path}")
     try:
         safe = path.suffix == ".safetensors"
         tensors = load_file(path) if safe else torch.load(path, map_location="cpu", weights_only=True)
