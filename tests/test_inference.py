@@ -96,7 +96,7 @@ def test_a_head_is_no_second_cat_but_a_kitten_of_another_class_and_the_best_of_e
         [0.9, 0.8, 0.7]
     )
     best = select_detections(probabilities, boxes, **options, parts=0.8, best_of_each=True)
-    assert best.scores.tolist() == pytest.approx([0.9, 0.8, 0.7])  # CorLoc asks for the best, part or not
+    assert best.scores.tolist() == pytest.approx([0.8, 0.7])  # the best of what is no part
 
 
 def test_the_whole_takes_the_place_of_its_part_among_few():

@@ -4,10 +4,23 @@ One convention everywhere. A VOC box (xmin, ymin, xmax, ymax), 1-based and inclu
 ymax) here, and the plain IoU below then equals the devkit's, which counts inclusive pixels.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
 Boxes = NDArray[np.float64]
+Box = tuple[float, float, float, float]
+
+
+def as_box(sides: Iterable[float]) -> Box:
+    """One row as a tuple.
+
+    >>> as_box([0, 1.5, 20, 30])
+    (0.0, 1.5, 20.0, 30.0)
+    """
+    x0, y0, x1, y1 = map(float, sides)
+    return x0, y0, x1, y1
 
 
 def area(boxes: Boxes) -> NDArray[np.float64]:

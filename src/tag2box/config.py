@@ -164,6 +164,9 @@ class Rounds:
     """Picks of a sample below this probability become background."""
     nms: float = 0.3
     """Picks of a class that overlap a better one by this IoU are dropped."""
+    parts: float = 0.0
+    """Picks that lie in a larger one of their class by four fifths are dropped where that has at least this share of
+    their probability; 0: none are."""
     noise_spread: float = 0.1
     """Of the noise channel's first weights, relative to the spread of the features."""
     regressed: bool = False

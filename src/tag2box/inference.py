@@ -11,9 +11,10 @@ from torchvision.ops import batched_nms
 
 from tag2box.detections import Detections
 from tag2box.disco.offsets import FAST_RCNN, Weights, decode
+from tag2box.overlap import whole_objects
 
-INSIDE, AMONG = 0.8, 300
-"""Of a part's area, what lies in the whole; how many of the best detections are compared for that, at least."""
+AMONG = 300
+"""How many of the best detections, at least, are compared with each other for parts and wholes."""
 CANDIDATES = 3000
 """Of a picture's boxes, over all classes, the best so many are thinned: that takes time with their number squared."""
 Seen = tuple[Tensor, Tensor]
@@ -154,25 +155,13 @@ def select_detections(
         first = torch.arange(len(kept), device=kept.device) < max(max_detections, AMONG)
         whole = first.clone()
         whole[first] = whole_objects(boxes[rows, labels][first], scores[rows, labels][first], labels[first], parts)
-        whole |= best[rows, labels]
+        whole |= ~first & best[rows, labels]  # a class that begins past those compared
         rows, labels = rows[whole], labels[whole]
     chosen = torch.arange(len(rows), device=rows.device) < max_detections
-    chosen |= best[rows, labels]
+    if best_of_each:
+        chosen |= _first_of_each(labels)
     rows, labels = rows[chosen], labels[chosen]
     return Found(boxes[rows, labels], scores[rows, labels], labels)
-
-
-def whole_objects(boxes: Tensor, scores: Tensor, labels: Tensor, parts: float) -> Tensor:
-    """Which detections are no mere part of another: [D, 4], [D], [D] → bool [D].
-
-    A part lies by `INSIDE` of its area in a larger box of its class that scores at least `parts` of what it does: what
-    tells a class best is often a part, and a head and the whole cat overlap too little for non-maximum suppression.
-    """
-    low, high = boxes[:, :2], boxes[:, 2:]
-    sides = (torch.minimum(high[:, None], high[None]) - torch.maximum(low[:, None], low[None])).clamp(min=0)
-    shared, area = sides.prod(dim=2), (high - low).prod(dim=1)  # [D, D], [D]
-    inside = (shared >= INSIDE * area[:, None]) & (area[None] > area[:, None]) & (labels[:, None] == labels[None])
-    return ~(inside & (scores[None] >= parts * scores[:, None])).any(dim=1)
 
 
 def _candidates(probabilities: Tensor, boxes: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
@@ -183,6 +172,13 @@ def _candidates(probabilities: Tensor, boxes: Tensor, size: tuple[int, int]) -> 
     inside = boxes.float().clamp(min=0).minimum(limits)
     sound = (inside[..., 2:] > inside[..., :2]).all(dim=-1) & scores.isfinite() & (scores >= 0)
     return scores.where(sound, -1.0), inside
+
+
+def _first_of_each(labels: Tensor) -> Tensor:
+    """Where each label occurs for the first time: [D] → bool [D]."""
+    places = torch.arange(len(labels), device=labels.device)
+    earliest = torch.full((int(labels.max()) + 1 if len(labels) else 0,), len(labels), device=labels.device)
+    return earliest.scatter_reduce(0, labels, places, "amin")[labels] == places
 
 
 def _best_of_columns(scores: Tensor) -> Tensor:

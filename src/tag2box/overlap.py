@@ -5,6 +5,8 @@ from torch import Tensor
 
 LEAST, PART = 0.1, 0.5
 """IoU from which a proposal touches a box; share of its own area from which it is a part of it."""
+INSIDE = 0.8
+"""Of a part's area, what lies in the whole that it is dropped for."""
 
 
 def pair_iou(one: Tensor, other: Tensor) -> Tensor:
@@ -25,6 +27,20 @@ def touches(proposals: Tensor, nearest: Tensor, overlap: Tensor) -> Tensor:
     low, high = torch.maximum(proposals[..., :2], nearest[..., :2]), torch.minimum(proposals[..., 2:], nearest[..., 2:])
     shared = (high - low).clamp(min=0).prod(dim=-1)
     return (overlap >= LEAST) | (shared >= PART * _area(proposals))
+
+
+def whole_objects(boxes: Tensor, scores: Tensor, groups: Tensor, parts: float) -> Tensor:
+    """Which boxes are no mere part of another of their group, a class for example: [D, 4], [D], [D] → bool [D].
+
+    A part lies by `INSIDE` of its area in a larger box that scores at least `parts` of what it does: what tells a class
+    best is often a part, and a head and the whole cat overlap too little for non-maximum suppression. Of every group
+    the largest box stays.
+    """
+    low, high = boxes[:, :2], boxes[:, 2:]
+    sides = (torch.minimum(high[:, None], high[None]) - torch.maximum(low[:, None], low[None])).clamp(min=0)
+    shared, area = sides.prod(dim=2), _area(boxes)  # [D, D], [D]
+    inside = (shared >= INSIDE * area[:, None]) & (area[None] > area[:, None]) & (groups[:, None] == groups[None])
+    return ~(inside & (scores[None] >= parts * scores[:, None])).any(dim=1)
 
 
 def _area(boxes: Tensor) -> Tensor:

@@ -144,6 +144,35 @@ def test_evaluate_reads_it(run, make_devkit, tmp_path, monkeypatch, capsys):
     assert one == pytest.approx(two, abs=0.5)
 
 
+def test_evaluate_reads_it_where_coco_numbers_have_gaps(run, save_picture, tmp_path, monkeypatch, capsys):
+    """The same scores whatever the data set's numbers are; here a picture's name is even the number of another."""
+    monkeypatch.chdir(tmp_path)
+    names = ["12", "40", "c"]
+    for name in names:
+        save_picture(tmp_path / "test" / f"{name}.png", (90, 70))
+    predict(run, ["test"], score=0.0001, pictures=False)
+    found = results("predictions")
+    assert {entry["image_id"] for entry in found} == set(names)
+    assert {(entry["category_id"], entry["category"]) for entry in found} <= {(1, "cat"), (2, "dog")}
+    scores = []
+    for images, (cat, dog) in ([1, 2, 3], (1, 2)), ([40, 7, 9000], (90, 18)):
+        content = {
+            "images": [{"id": number, "file_name": f"{name}.png"} for number, name in zip(images, names, strict=True)],
+            "categories": [{"id": cat, "name": "cat"}, {"id": dog, "name": "dog"}],
+            "annotations": [
+                {"id": i, "image_id": images[names.index(entry["image_id"])], "bbox": entry["bbox"]}
+                | {"category_id": cat if entry["category"] == "cat" else dog}
+                for i, entry in enumerate(found[::3])
+            ],
+        }
+        Path("instances_test.json").write_text(json.dumps(content))
+        how = "instances_test.json --detections predictions/predictions.json --json scores.json"
+        assert main(["evaluate", *how.split()]) == 0
+        scores.append(json.loads(Path("scores.json").read_text()))
+    assert scores[0] == scores[1]
+    assert scores[0]["voc07"]["mean"] > 0
+
+
 def test_a_file_as_run_and_patterns_and_names(run, photos, save_picture, capsys):
     for name in ("it's <b>.jpg", "Ünï 猫.png", "[1].jpg"):
         save_picture(photos / "odd" / name, (60, 50))

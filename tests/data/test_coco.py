@@ -156,6 +156,22 @@ def test_box_outside(make_coco, bbox):
 
 
 @pytest.mark.parametrize(
+    "bbox", [None, 5, [1, 2, 3], [[1, 2, 3, 4]], [1, 2, "3", 4], [1, 2, None, 4], [1, 2, 10**400, 4]]
+)
+@pytest.mark.parametrize("others", [0, 1, 4])
+def test_a_bbox_that_is_none_is_named(make_coco, bbox, others):
+    whole = [{"id": n, "image_id": 9, "category_id": 3, "bbox": [0.5, 1, 2, 3]} for n in range(others)]
+    wrong = {"id": 77, "image_id": 4, "category_id": 3, "bbox": bbox}
+    with pytest.raises(InputError, match=r"annotation 77: expected a bbox of four numbers, found"):
+        open_ground_truth(make_coco(annotations=[*whole, wrong, *whole]))
+
+
+def test_images_without_annotations_have_no_boxes(make_coco):
+    truth = open_ground_truth(make_coco(annotations=[]))
+    assert (len(truth.ids), truth.boxes.shape) == (3, (0, 4))
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"categories": [{"id": 3, "name": ""}, {"id": 18, "name": "dog"}]}, "expected a name for each category"),

@@ -177,6 +177,20 @@ def test_a_class_by_name_and_number_that_agree(truth, write):
     assert read_detections(write([both, GOOD]), truth).labels.tolist() == [1, 0]
 
 
+def test_a_file_that_names_every_class_may_number_them_as_it_likes(truth, write):
+    """What `tag2box predict` writes: the detector's numbers, which a data set with gaps in its own does not have."""
+    truth = replace(truth, category_numbers={7: 0, 18: 1, 90: 2})
+    dog, hot_dog = ({**GOOD, "category": c, "category_id": n} for c, n in (("dog", 1), ("hot_dog", 7)))
+    assert read_detections(write([dog, hot_dog]), truth).labels.tolist() == [1, 2]
+    assert _by_entry([dog, hot_dog], Names(truth), Path("x"))[1].tolist() == [1, 2]
+    with pytest.raises(InputError, match=r"entry 3: .* category_id 7, which is 'hot_dog' in an earlier entry"):
+        read_detections(write([dog, hot_dog, {**dog, "category_id": 7}]), truth)
+    with pytest.raises(
+        InputError, match=r"entry 1: expected a category_id from 7 to 90, as in the COCO file, found 1$"
+    ):
+        read_detections(write([dog, hot_dog, GOOD]), truth)  # a number alone is the data set's, and so are all
+
+
 def test_a_missing_file(truth, write):
     path = write([])
     with pytest.raises(InputError, match=r"did you mean 'results.json'\?"):

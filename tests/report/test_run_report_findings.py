@@ -67,6 +67,27 @@ def test_it_asks_nothing_of_the_network(run, parse):
     assert not re.search(r"https?:|url\(|@import", text)
 
 
+def test_corloc_of_a_part_of_the_pictures_is_said_to_be(run, read):
+    """More than a thousand training pictures are not all looked at."""
+    write_results(run / "results.csv", [{"stage": "round-1", "map": 40.0, "corloc": 62.5}])
+    findings = read_findings(run)
+    for all_of_them in (None, findings.images):
+        write_findings(run, replace(findings, learnt_from=all_of_them))
+        whole = read(write_report(run)).words
+        assert "CorLoc on the training pictures" in whole
+        assert "5 to learn from" in whole
+        assert "measured on" not in whole
+    write_findings(run, replace(findings, learnt_from=5011))
+    words = read(write_report(run)).words
+    assert "CorLoc on 5 of 5,011 training pictures" in words  # at the large figure
+    assert "in per cent. It was measured on 5 of 5,011 pictures, evenly spread." in words  # above the table
+    assert "on an object, per cent (measured on 5 of 5,011)" in words  # class by class
+    assert "5,011 to learn from" in words
+    assert "5,011tagged pictures" in words
+    write_results(run / "results.csv", [{"stage": "round-1", "corloc": 62.5}])
+    assert "Best after round 1: CorLoc 62.5 on 5 of 5,011 training pictures." in read(write_report(run)).words
+
+
 def test_the_page_counts_what_is_right_and_wrong(run, read):
     at_score = read_findings(run).at_score
     page = read(write_report(run))

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tag2box.cli.parsing import DATA_FORMATS, Parser, add_part, make_parser
+from tag2box.cli.run_options import add_looking
 from tag2box.errors import InputError
 
 _OF_A_RUN = {"tta": False, "device": "auto", "proposals": None, "workers": None, "skip_bad_images": False}
@@ -18,7 +19,8 @@ def parser() -> Parser:
         "With --detections the boxes may come from any detector, and the pictures themselves are not needed. FILE is\n"
         "a COCO results JSON (image_id, category_id or category, bbox, score), or VOC comp4_det_*.txt files or a\n"
         "folder of them. image_id is the picture's name without extension, or its number; category_id counts from 1\n"
-        "in the data set's class order (for a COCO data set, both are the file's own).",
+        "in the data set's class order (for a COCO data set, both are the file's own). Where every entry has a\n"
+        "category, the file may count its classes as it likes.",
         "metrics:\n"
         "  voc07   average precision at IoU > 0.5, 11 points (VOC 2007)\n"
         "  voc12   average precision at IoU > 0.5, area under the curve (VOC 2010 and later)\n"
@@ -43,10 +45,7 @@ def parser() -> Parser:
     made.add_argument("--pr-curve", metavar="FILE", type=Path, help="draw the precision-recall curves as PNG")
     run = made.add_argument_group("of a RUN")
     run.add_argument("--tta", action="store_true", help="average over the scales of training and mirrored pictures")
-    run.add_argument("--device", metavar="NAME", default="auto", help="auto (default), cpu or cuda")
-    run.add_argument("--proposals", metavar="FILE", type=Path, help="use these (from `tag2box proposals --out`)")
-    run.add_argument("--workers", metavar="N", type=int, help="processes for proposals (default: one per core)")
-    run.add_argument("--skip-bad-images", action="store_true", help="go on without pictures that cannot be read")
+    add_looking(run)
     return made
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tag2box.cli.parsing import DATA_FORMATS, Parser, add_part, make_parser
+from tag2box.cli.run_options import add_looking, add_run_and_data, run_and_data
 from tag2box.errors import InputError
 
 
@@ -26,9 +27,7 @@ def parser() -> Parser:
         "  tag2box label runs/voc VOCdevkit/VOC2007 --split trainval --format coco --score 0.5 --images-as none",
         usage="tag2box label RUN DATA --format FORMAT [options]",
     )
-    made.add_argument(
-        "data", metavar="RUN DATA", nargs="+", type=Path, help="the run, and the data set (formats below)"
-    )
+    add_run_and_data(made)
     made.add_argument("--format", metavar="NAME", help="coco, voc, yolo or label-studio")
     made.add_argument("--out", metavar="DIR", type=Path, help="where to (default: a new folder DATA-FORMAT here)")
     made.add_argument("--overwrite", action="store_true", help="replace labels that tag2box has written there")
@@ -56,10 +55,7 @@ def parser() -> Parser:
         "--image-root", metavar="URL", help="label-studio: where it finds the pictures, if not as local files"
     )
     made.add_argument("--tta", action="store_true", help="average over the scales of training and mirrored pictures")
-    made.add_argument("--device", metavar="NAME", default="auto", help="auto (default), cpu or cuda")
-    made.add_argument("--proposals", metavar="FILE", type=Path, help="use these (from `tag2box proposals --out`)")
-    made.add_argument("--workers", metavar="N", type=int, help="processes for proposals (default: one per core)")
-    made.add_argument("--skip-bad-images", action="store_true", help="go on without pictures that cannot be read")
+    add_looking(made)
     return made
 
 
@@ -75,14 +71,12 @@ def run(
     **options: Any,
 ) -> None:
     """What was asked for."""
-    if len(data) != 2:
-        raise InputError(f"expected RUN DATA, found {'only ' if len(data) < 2 else ''}{' '.join(map(str, data))}")
+    source, dataset = run_and_data(data)
     if format is None:
         raise InputError("expected --format coco, voc, yolo or label-studio, found none")
     from tag2box.commands.label import default_folder, label_dataset
     from tag2box.labels.output import Output
 
-    source, dataset = data
     output = Output(
         format=format,
         folder=default_folder(dataset, format) if out is None else out,

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tag2box.cli.parsing import DATA_FORMATS, Parser, add_part, make_parser
-from tag2box.errors import InputError
+from tag2box.cli.run_options import add_looking, add_run_and_data, run_and_data
 
 
 def parser() -> Parser:
@@ -29,9 +29,7 @@ def parser() -> Parser:
         "  tag2box rank runs/voc VOCdevkit/VOC2007 --split trainval --by confidence --top 50 --out voc.csv",
         usage="tag2box rank RUN DATA [options]",
     )
-    made.add_argument(
-        "data", metavar="RUN DATA", nargs="+", type=Path, help="the run, and the data set (formats below)"
-    )
+    add_run_and_data(made)
     made.add_argument(
         "--out",
         metavar="FILE",
@@ -48,18 +46,13 @@ def parser() -> Parser:
     made.add_argument("--top", metavar="N", type=int, default=20, help="print and draw so many (default: 20)")
     made.add_argument("--no-pictures", action="store_true", help="draw none, write the CSV alone")
     add_part(made)
-    made.add_argument("--device", metavar="NAME", default="auto", help="auto (default), cpu or cuda")
-    made.add_argument("--proposals", metavar="FILE", type=Path, help="use these (from `tag2box proposals --out`)")
-    made.add_argument("--workers", metavar="N", type=int, help="processes for proposals (default: one per core)")
-    made.add_argument("--skip-bad-images", action="store_true", help="go on without pictures that cannot be read")
+    add_looking(made)
     return made
 
 
 def run(data: Sequence[Path], no_pictures: bool, **options: Any) -> None:
     """What was asked for."""
-    if len(data) != 2:
-        raise InputError(f"expected RUN DATA, found {'only ' if len(data) < 2 else ''}{' '.join(map(str, data))}")
+    source, dataset = run_and_data(data)
     from tag2box.commands.rank import rank_dataset
 
-    source, dataset = data
     rank_dataset(source, dataset, pictures=not no_pictures, **options)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tag2box.cli.parsing import DATA_FORMATS, Parser, add_part, make_parser
-from tag2box.errors import InputError
+from tag2box.cli.run_options import add_looking, add_run_and_data, run_and_data
 
 
 def parser() -> Parser:
@@ -24,29 +24,22 @@ def parser() -> Parser:
         "  tag2box review runs/photos-1 photos/ --export boxes.json",
         usage="tag2box review RUN DATA [options]\n       tag2box review RUN DATA --export FILE",
     )
-    made.add_argument(
-        "data", metavar="RUN DATA", nargs="+", type=Path, help="the run, and the data set (formats below)"
-    )
+    add_run_and_data(made)
     add_part(made)
     made.add_argument("--most", metavar="N", type=int, help="review so many pictures in all, the most uncertain ones")
     made.add_argument("--db", metavar="FILE", type=Path, help="where decisions are kept (default: RUN/review.sqlite)")
     made.add_argument("--export", metavar="FILE", type=Path, help="write the decisions as boxes.json and exit")
     made.add_argument("--port", metavar="N", type=int, default=0, help="of the page (default: a free one)")
     made.add_argument("--no-browser", action="store_true", help="print the address only")
-    made.add_argument("--device", metavar="NAME", default="auto", help="auto (default), cpu or cuda")
-    made.add_argument("--proposals", metavar="FILE", type=Path, help="use these (from `tag2box proposals --out`)")
-    made.add_argument("--workers", metavar="N", type=int, help="processes for proposals (default: one per core)")
-    made.add_argument("--skip-bad-images", action="store_true", help="go on without pictures that cannot be read")
+    add_looking(made)
     return made
 
 
 def run(data: Sequence[Path], export: Path | None, no_browser: bool, **options: Any) -> None:
     """What was asked for."""
-    if len(data) != 2:
-        raise InputError(f"expected RUN DATA, found {'only ' if len(data) < 2 else ''}{' '.join(map(str, data))}")
+    source, dataset = run_and_data(data)
     from tag2box.commands.review import export_decisions, review
 
-    source, dataset = data
     if export is not None:
         place = {name: options[name] for name in ("db", "split", "images")}
         export_decisions(source, dataset, export, **place)

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tag2box.boxes import as_box
 from tag2box.commands.parts import Part, Source, Where, require_known_classes
 from tag2box.data.ground_truth import GroundTruth
 from tag2box.detections import Detections
@@ -21,7 +22,6 @@ from tag2box.files import make_folder, require_writable, write_atomically
 from tag2box.progress import progress
 
 if TYPE_CHECKING:
-    from tag2box.known import Box
     from tag2box.pair import Pair, Study
     from tag2box.ranking import DoubtedImage
     from tag2box.report.rank_sheet import Shown
@@ -172,14 +172,9 @@ def _shown(pair: "Pair", rank: int, one: "DoubtedImage", study: "Study | None") 
 
     truths = [] if study is None else study.truths
     samples = [
-        [(pair.classes[label - 1], _corners(box)) for box, label in zip(boxes.tolist(), labels.tolist(), strict=True)]
+        [(pair.classes[label - 1], as_box(box)) for box, label in zip(boxes.tolist(), labels.tolist(), strict=True)]
         for boxes, labels in truths
     ]
     words = [(f"{tag.name} {tag.doubts.labels.confidence:.2f}", tag.name) for tag in one.classes]
     caption: list[tuple[str, str | None]] = [(f"{rank}", None), *words]
     return Shown(one.image.path, [(tag.name, tag.box) for tag in one.classes], samples, caption)
-
-
-def _corners(box: Sequence[float]) -> "Box":
-    x0, y0, x1, y1 = box
-    return x0, y0, x1, y1

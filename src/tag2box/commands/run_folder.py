@@ -143,6 +143,7 @@ def complete_findings(run: Path, own: Part, other: Part | None) -> None:
         replace(
             findings,
             classes=tuple(classes),
+            learnt_from=len(own.dataset),
             examples=keep_pictures(run / PICTURES, findings.examples, images),
             proposals=tuple(reached(name, report) for name, report in reports.items()),
             finished=date.today().isoformat(),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from tag2box.data.ground_truth import GroundTruth, require_inside
 from tag2box.data.listing import Entry, Listing, in_class_order
 from tag2box.data.splits import choose_split
 from tag2box.errors import InputError
+from tag2box.garbage import no_garbage_collection
 
 _PREFIX = "instances_"
 _ROBOFLOW = "_annotations.coco.json"
@@ -66,6 +68,7 @@ class CocoFile:
     where: Path
     images: Path | None
 
+    @no_garbage_collection()
     def listing(self, split: str | None) -> Listing:
         """Pictures and tags, by id. What is there only as a crowd gives no tag."""
         self._require_split(split)
@@ -81,6 +84,7 @@ class CocoFile:
         )
         return Listing(content.classes, tuple(entries), split=_split_name(self.where))
 
+    @no_garbage_collection()
     def ground_truth(self, split: str | None) -> GroundTruth:
         """Every annotated object, by image in the order of `listing`."""
         self._require_split(split)
@@ -134,11 +138,20 @@ class CocoFile:
 
 def _read_boxes(file: Path, annotations: Sequence[Item], sizes: NDArray[np.int64]) -> Boxes:
     """COCO's (x, y, width, height) of each annotation as corners [N, 4]; `sizes` [N, 2] are those of their images."""
-    for item in annotations:
-        box = item.get("bbox")
-        if not (isinstance(box, list) and len(box) == 4 and all(isinstance(value, (int, float)) for value in box)):
-            raise InputError(f"{file}, annotation {item.get('id')}: expected a bbox of four numbers, found {box!r:.80}")
-    boxes = np.array([item["bbox"] for item in annotations], dtype=np.float64).reshape(-1, 4)
+    boxes = _as_numbers([item.get("bbox") for item in annotations])
+    if boxes is None:
+        item = next(item for item in annotations if _as_numbers([item.get("bbox")]) is None)
+        found = f"{item.get('bbox')!r:.80}"
+        raise InputError(f"{file}, annotation {item.get('id')}: expected a bbox of four numbers, found {found}")
     boxes[:, 2:] += boxes[:, :2]
     require_inside(boxes, sizes, lambda row: f"{file}, annotation {annotations[row].get('id')}")
     return boxes
+
+
+def _as_numbers(boxes: list[Any]) -> Boxes | None:
+    """Lists of four numbers as an array [N, 4], all at once; None where one is something else."""
+    try:
+        table = np.array(boxes or np.zeros((0, 4)))  # no dtype given, so that "1" stays text and is seen
+    except ValueError:  # of different lengths
+        return None
+    return table.astype(np.float64) if table.shape[1:] == (4,) and table.dtype.kind in "if" else None

@@ -16,6 +16,7 @@ from torch import Tensor
 from torchvision.ops import batched_nms
 
 from tag2box.disco.numerics import at_least_float32, of_labels
+from tag2box.overlap import whole_objects
 
 MOST_ENUMERATED = 5
 """Up to so many tags all assignments that can be best are tried at once, 1,296 of them for five; beyond, SciPy."""
@@ -157,22 +158,29 @@ def pseudo_ground_truth(
 
 
 def pseudo_ground_truths(
-    labels: Tensor, probabilities: Tensor, boxes: Tensor, tags: Tensor, threshold: float = 0.2, nms_iou: float = 0.3
+    labels: Tensor,
+    probabilities: Tensor,
+    boxes: Tensor,
+    tags: Tensor,
+    threshold: float = 0.2,
+    nms_iou: float = 0.3,
+    parts: float = 0.0,
 ) -> list[PseudoTruth]:
     """The survivors of each of K samples, with one suppression for all.
 
-    labels [K, B], probabilities [K, B, C + 1], boxes [K, B, 4] or [B, 4] for all samples, tags [C].
+    labels [K, B], probabilities [K, B, C + 1], boxes [K, B, 4] or [B, 4] for all samples, tags [C]. With `parts` above
+    0 mere parts of a larger survivor go as well (`overlap.whole_objects`), which leaves each class its largest.
     """
     count, proposals = labels.shape
     labels = keep_confident(labels, probabilities, tags, threshold)
     sample, proposal = labels.nonzero(as_tuple=True)  # [F], [F]
     classes = labels[sample, proposal]
-    kept = batched_nms(
-        boxes.detach().expand(count, proposals, 4)[sample, proposal].float(),
-        of_labels(probabilities.detach(), labels)[sample, proposal].float(),
-        sample * probabilities.shape[-1] + classes,  # boxes of other samples or classes do not suppress
-        nms_iou,
-    )
+    picked = boxes.detach().expand(count, proposals, 4)[sample, proposal].float()  # [F, 4]
+    sureness = of_labels(probabilities.detach(), labels)[sample, proposal].float()  # [F]
+    groups = sample * probabilities.shape[-1] + classes  # boxes of other samples or classes do not suppress
+    kept = batched_nms(picked, sureness, groups, nms_iou)
+    if parts:
+        kept = kept[whole_objects(picked[kept], sureness[kept], groups[kept], parts)]
     kept = kept[sample[kept].argsort(stable=True)]  # by sample, within it the most probable first
     sizes = sample[kept].bincount(minlength=count).tolist()
     return list(map(PseudoTruth, proposal[kept].split_with_sizes(sizes), classes[kept].split_with_sizes(sizes)))

@@ -138,7 +138,7 @@ def pseudo_truths(view: View, outputs: Outputs, settings: Rounds) -> tuple[Tenso
         taught = constrained_argmax(clamped(scores, view.known), view.tags)
     boxes = decode(of_samples(outputs.offsets.float(), taught), view.boxes, FAST_RCNN)  # [K, B, 4]
     picks: list[PseudoTruth] = pseudo_ground_truths(
-        taught, scores.softmax(-1), boxes, view.tags, settings.threshold, settings.nms
+        taught, scores.softmax(-1), boxes, view.tags, settings.threshold, settings.nms, settings.parts
     )
     chosen = boxes if settings.regressed else view.boxes.expand_as(boxes)
     truths = [(chosen[k, pick.indices], pick.classes) for k, pick in enumerate(picks)]

@@ -1,9 +1,10 @@
-"""COCO results: a JSON list of {image_id, category_id or category, bbox [x, y, width, height], score}."""
+"""COCO results: a JSON list of {image_id, category_id or category, bbox [x, y, width, height], score}.
 
-import gc
+Where every entry has a category, names decide: the numbers beside them are then the detector's own, as in the file of
+`tag2box predict`, which knows nothing of the data set. Else numbers are the data set's, and names have to agree.
+"""
+
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +15,12 @@ from tag2box.data.ground_truth import GroundTruth
 from tag2box.detections import Detections
 from tag2box.errors import InputError
 from tag2box.evaluation.names import Names, look_up, require_sound
+from tag2box.garbage import no_garbage_collection
 
 _Columns = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
 
 
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Half a million new dictionaries, none of them garbage: searching them for cycles doubles the time to read."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-@_no_garbage_collection()
+@no_garbage_collection()
 def read_coco_results(path: Path, truth: GroundTruth) -> Detections:
     """Read a results file; an empty list is a detector that found nothing."""
     entries = _load(path)
@@ -71,9 +61,8 @@ def _by_column(entries: list[Any], names: Names) -> _Columns:
     images = look_up([entry["image_id"] for entry in entries], names.image)
     if any("category" in entry for entry in entries):
         labels = look_up([entry["category"] for entry in entries], names.label)
-        if any("category_id" in entry for entry in entries) and not np.array_equal(
-            labels, look_up([entry["category_id"] for entry in entries], names.number)
-        ):
+        pairs = {(entry["category_id"], entry["category"]) for entry in entries if "category_id" in entry}
+        if len({number for number, _ in pairs}) < len(pairs):
             raise ValueError
     else:
         labels = look_up([entry["category_id"] for entry in entries], names.number)
@@ -86,17 +75,18 @@ def _by_column(entries: list[Any], names: Names) -> _Columns:
 
 def _by_entry(entries: list[Any], names: Names, path: Path) -> _Columns:
     """The same, one entry after another, and any mistake with its place."""
+    own: dict[str, int] | None = {} if all(isinstance(one, dict) and "category" in one for one in entries) else None
     rows = []
     for index, entry in enumerate(entries):
         try:
-            rows.append(_row(entry, names))
+            rows.append(_row(entry, names, own))
         except InputError as error:
             raise InputError(f"{path}, entry {index + 1}: {error}") from None
     images, labels, scores, boxes = zip(*rows, strict=True)
     return np.array(images), np.array(labels), np.array(scores), np.array(boxes)
 
 
-def _row(entry: Any, names: Names) -> tuple[int, int, float, list[float]]:
+def _row(entry: Any, names: Names, own: dict[str, int] | None) -> tuple[int, int, float, list[float]]:
     if not isinstance(entry, dict):
         raise InputError(f"expected an object with image_id, category_id, bbox and score, found {_kind(entry)}")
     fields = ("image_id", "category" if "category" in entry else "category_id", "bbox", "score")
@@ -107,16 +97,20 @@ def _row(entry: Any, names: Names) -> tuple[int, int, float, list[float]]:
     if not isinstance(box, list) or len(box) != 4:
         raise InputError(f"expected bbox [x, y, width, height], found {box!r}")
     score, corners = _number("score", entry["score"]), [_number("bbox", value) for value in box]
-    return names.image(entry["image_id"]), _label(entry, names), score, corners
+    return names.image(entry["image_id"]), _label(entry, names, own), score, corners
 
 
-def _label(entry: Any, names: Names) -> int:
+def _label(entry: Any, names: Names, own: dict[str, int] | None) -> int:
+    """The class; `own` collects what each number stands for where the numbers are not the data set's."""
     if "category" not in entry:
         return names.number(entry["category_id"])
     label = names.label(entry["category"])
-    if "category_id" in entry and (other := names.number(entry["category_id"])) != label:
-        number = f"{entry['category_id']}, which is '{names.classes[other]}'"
-        raise InputError(f"expected one class, found category '{entry['category']}' and category_id {number}")
+    if "category_id" in entry:
+        number = entry["category_id"]
+        other = names.number(number) if own is None else own.setdefault(repr(number), label)
+        if other != label:
+            found = f"category '{entry['category']}' and category_id {number}, which is '{names.classes[other]}'"
+            raise InputError(f"expected one class, found {found}{'' if own is None else ' in an earlier entry'}")
     return label
 
 

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from tag2box.config import Inference, Recipe
 from tag2box.export.net import OPSET, net_model
-from tag2box.inference import AMONG, INSIDE
+from tag2box.inference import AMONG
 from tag2box.nets import PredictionNet
+from tag2box.overlap import INSIDE
 
 if TYPE_CHECKING:
     import onnx  # an extra

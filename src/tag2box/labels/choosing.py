@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tag2box.boxes import Boxes, area, intersection
+from tag2box.boxes import Box, Boxes, area, as_box, intersection
 from tag2box.data.records import Dataset, TaggedImage
 from tag2box.detections import Detections
-from tag2box.known import Box, Known
+from tag2box.known import Known
 from tag2box.labels.naming import flat_names
 from tag2box.labels.records import Label, LabelledImage, LabelledSet, inside
 
@@ -69,7 +69,7 @@ def _of_tag(
     boxes = inside(found.boxes[kept], size)
     whole = np.ones(len(kept), dtype=bool) if parts else whole_ones(boxes)
     pairs = zip(boxes[whole].tolist(), found.scores[kept[whole]].tolist(), strict=True)
-    return [Label(tag, _box(box), one) for box, one in pairs]
+    return [Label(tag, as_box(box), one) for box, one in pairs]
 
 
 def whole_ones(boxes: Boxes) -> NDArray[np.bool_]:
@@ -86,14 +86,9 @@ def whole_ones(boxes: Boxes) -> NDArray[np.bool_]:
 
 def _decided(image: LabelledImage, decisions: Mapping[str, Sequence[Box]], classes: Sequence[str]) -> LabelledImage:
     given = [
-        Label(name, _box(box), 1.0)
+        Label(name, as_box(box), 1.0)
         for name, boxes in decisions.items()
         for box in inside(np.array(boxes, dtype=np.float64).reshape(-1, 4), image.size).tolist()
     ]
     ours = [label for label in image.labels if label.name not in decisions]
     return replace(image, labels=tuple(sorted([*ours, *given], key=lambda label: classes.index(label.name))))
-
-
-def _box(sides: Sequence[float]) -> Box:
-    x0, y0, x1, y1 = sides
-    return x0, y0, x1, y1

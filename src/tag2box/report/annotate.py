@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
+from tag2box.boxes import Box
 from tag2box.report.colours import DARK, LIGHT, contrast, ink_on
 from tag2box.report.sample_panels import Corners, font_for, free_place
 from tag2box.report.sample_pictures import shorten
-from tag2box.report.samples import Box
 
 LEAST, LONGEST = 360, 4096
 """A picture whose sides' geometric mean is shorter is enlarged, so that letters fit; no side beyond LONGEST by that."""

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from tag2box.boxes import Boxes, area
+from tag2box.boxes import Box, Boxes, area, as_box
 from tag2box.data.ground_truth import GroundTruth
 from tag2box.detections import Detections
 from tag2box.evaluation.mistakes import Judged, Kind
@@ -154,9 +154,8 @@ def _unjudged(group: str, top: Detections, d: int, words: str) -> Example:
     return Example(group, top.ids[image], f"{name} {top.scores[d]:.2f}", words, tuple(boxes[-MOST_BOXES:]))
 
 
-def _box(sides: Boxes) -> tuple[float, float, float, float]:
-    x0, y0, x1, y1 = (round(float(side), 1) for side in sides)
-    return x0, y0, x1, y1
+def _box(sides: Boxes) -> Box:
+    return as_box(round(float(side), 1) for side in sides)
 
 
 def _score(score: float) -> float:

@@ -105,7 +105,10 @@ class Findings:
 
     stage: str
     images: int
+    """Training pictures looked at, which CorLoc is of."""
     test_images: int | None = None
+    learnt_from: int | None = None
+    """All training pictures: of many, a part is looked at."""
     map: float | None = None
     corloc: float | None = None
     shown: str = ""
@@ -117,6 +120,15 @@ class Findings:
     proposals: tuple[Reached, ...] = ()
     finished: str = ""
     """The day, as 2025-12-31."""
+
+    def part_looked_at(self) -> str:
+        """Which part of the training pictures CorLoc is of; nothing where it is of all.
+
+        >>> Findings("round-1", images=836, learnt_from=5011).part_looked_at()
+        '836 of 5,011'
+        """
+        partly = self.learnt_from is not None and self.images < self.learnt_from
+        return f"{self.images:,} of {self.learnt_from:,}" if partly else ""
 
 
 def write_findings(run: Path, findings: Findings) -> None:

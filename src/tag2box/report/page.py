@@ -15,7 +15,7 @@ from tag2box.report.page_about import About, about_run, about_section
 from tag2box.report.page_classes import classes_section, confusion_section
 from tag2box.report.page_examples import examples_section
 from tag2box.report.page_proposals import proposals_section
-from tag2box.report.page_results import MEASURES, results_section
+from tag2box.report.page_results import measures, results_section
 from tag2box.report.results import Row, best_row, format_value, number, present, read_results, stage_name
 
 PICTURES = (".png", ".jpg", ".jpeg", ".webp")
@@ -27,12 +27,13 @@ def write_report(
     """Write `run`/report.html, or `out`, from what is in the folder; its path. `about` stands in for what it tells."""
     rows, settings, findings = _results(run), _text(run / "args.yaml"), read_findings(run)
     about = about_run(settings, findings) if about is None else about
+    part = "" if findings is None else findings.part_looked_at()
     title = title or run.resolve().name
     curves = html.figure(run / "PR_curve.png", "plot", "Precision–recall curve of each class")
     body = (
-        _header(title, rows, about),
+        _header(title, rows, about, part),
         about_section(about, settings),
-        results_section(rows),
+        results_section(rows, part),
         examples_section(run, findings),
         classes_section(findings, curves),
         confusion_section(findings),
@@ -47,31 +48,31 @@ def write_report(
     return report
 
 
-def _header(title: str, rows: Sequence[Row], about: About) -> str:
+def _header(title: str, rows: Sequence[Row], about: About, part: str) -> str:
     """Name, key figures, and the story in a sentence or two."""
     chosen = rows[_chosen(rows)] if rows else {}
-    figures = [(format_value(c, number(chosen, c)), words) for c, words in MEASURES.items()]
+    figures = [(format_value(c, number(chosen, c)), words) for c, words in measures(part).items()]
     counts = [(f"{about.images:,}", "tagged pictures")] if about.images is not None else []
     counts += [(f"{len(about.classes):,}", "classes")] if len(about.classes) > 1 else []
     seconds = _seconds(about, rows)
     times = [(duration(seconds), "of training")] if math.isfinite(seconds) else []
     shown = [(big, small) for big, small in figures if big != "–"] + counts + times
-    return html.header(title, html.paragraph(story(rows), "lead"), html.numbers(shown))
+    return html.header(title, html.paragraph(story(rows, part), "lead"), html.numbers(shown))
 
 
-def story(rows: Sequence[Row]) -> str:
-    """What came of it, in words.
+def story(rows: Sequence[Row], part: str = "") -> str:
+    """What came of it, in words; `part`: see `measures`.
 
     >>> story([{"stage": "refined", "map": 40.0}, {"stage": "round-1", "map": 52.5}])
     'Best after round 1: mAP 52.5, 12.5 points above the refined warm start.'
     """
-    words, best = [], best_row(rows)
+    words, best, names = [], best_row(rows), measures(part)
     if best is not None:
-        stage, column = stage_name(str(rows[best]["stage"])), present([rows[best]], tuple(MEASURES))[0]
-        head, _, on = MEASURES[column].partition(" ")
+        stage, column = stage_name(str(rows[best]["stage"])), present([rows[best]], tuple(names))[0]
+        head, _, on = names[column].partition(" ")
         score = f"{head} {number(rows[best], column):.1f} {on}".rstrip()
         words.append(f"Best after {stage}: {score}{_against_warm_start(rows, best, column)}.")
-    elif rows and not present(rows, tuple(MEASURES)):
+    elif rows and not present(rows, tuple(names)):
         words.append("The data has no boxes to compare with, so there is no mAP and no CorLoc.")
     discs = [value for row in rows if math.isfinite(value := number(row, "disc"))]
     if len(discs) > 1:

@@ -66,7 +66,7 @@ def about_run(settings: str, findings: Findings | None) -> About:
         return about
     return replace(
         about,
-        images=findings.images,
+        images=findings.images if findings.learnt_from is None else findings.learnt_from,
         test_images=findings.test_images,
         classes=tuple(one.name for one in findings.classes),
         finished=findings.finished,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tag2box.report import page_parts as html
 from tag2box.report.charts import precision_recall_chart
-from tag2box.report.findings import AtScore, ClassScores, Findings
+from tag2box.report.findings import AtScore, Findings
 from tag2box.report.matrix import MOST_CLASSES, draw_matrix
 
 MANY = 24
@@ -19,11 +19,12 @@ def classes_section(findings: Findings | None, curves_picture: str) -> str:
     if findings is None:
         words = "Precision against recall for each class, with the area under the curve as its average precision."
         return html.section("Class by class", html.paragraph(words) if curves_picture else "", curves_picture)
-    return html.section("Class by class", _table(findings.classes), _curves(findings) or curves_picture)
+    return html.section("Class by class", _table(findings), _curves(findings) or curves_picture)
 
 
-def _table(classes: Sequence[ClassScores]) -> str:
+def _table(findings: Findings) -> str:
     """What is known of each class; columns that nobody can fill are left out."""
+    classes = findings.classes
     judged = any(one.ap is not None or one.corloc is not None for one in classes)
     columns = [
         ("pictures", [_whole(one.pictures) for one in classes]),
@@ -41,15 +42,16 @@ def _table(classes: Sequence[ClassScores]) -> str:
     half = -(-len(rows) // 2) if len(rows) > MANY else len(rows)
     bars = [place for place, name in enumerate(names, 1) if name in ("AP", "CorLoc")]
     tables = [html.table(["class", *names], part, bars=bars) for part in (rows[:half], rows[half:]) if part]
-    return html.paragraph(_legend(names)) + "\n" + html.beside(tables)
+    return html.paragraph(_legend(names, findings.part_looked_at())) + "\n" + html.beside(tables)
 
 
-def _legend(names: Sequence[str]) -> str:
+def _legend(names: Sequence[str], part: str) -> str:
+    partly = f" (measured on {part})" if part else ""
     words = {
         "pictures": "pictures: tagged with the class, to learn from",
         "objects": "objects: to be found in the held-out pictures",
         "AP": "AP: average precision on them (VOC 2007), per cent",
-        "CorLoc": "CorLoc: share of the tagged pictures whose best box is on an object, per cent",
+        "CorLoc": f"CorLoc: share of the tagged pictures whose best box is on an object, per cent{partly}",
         "reached": "reached: share of the objects with a proposal at IoU 0.5, per cent",
         "score": "score: of the best box in a tagged picture, the median",
     }

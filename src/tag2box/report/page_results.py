@@ -7,8 +7,6 @@ from tag2box.report.charts import stage_chart
 from tag2box.report.curves import panels_of
 from tag2box.report.results import COLUMNS, HEADINGS, Row, best_row, format_value, number, present, stage_name
 
-MEASURES = {"map": "mAP", "corloc": "CorLoc on the training pictures"}
-
 WORDS = {
     "": "A row per stage: the warm start (WSDDN, then its refinement), then the prediction net after each round.",
     "map": "mAP is that of VOC 2007 on the held-out pictures, in per cent.",
@@ -19,16 +17,25 @@ WORDS = {
 """What is said of a column where it is there."""
 
 
-def results_section(rows: Sequence[Row]) -> str:
+def measures(part: str = "") -> dict[str, str]:
+    """What the page's large figures are called; `part` of the training pictures where CorLoc is not of all.
+
+    >>> measures("836 of 5,011")["corloc"]
+    'CorLoc on 836 of 5,011 training pictures'
+    """
+    return {"map": "mAP", "corloc": f"CorLoc on {part or 'the'} training pictures"}
+
+
+def results_section(rows: Sequence[Row], part: str = "") -> str:
     """The paper's numbers in a table, all others folded, and the curves."""
+    partly = {"corloc": f"{WORDS['corloc']} It was measured on {part} pictures, evenly spread."} if part else {}
+    said = [words for column, words in (WORDS | partly).items() if not column or present(rows, [column])]
     others = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in COLUMNS]
     table = _table(rows, present(rows, COLUMNS[1:]))
     charts = [stage_chart(panel) for panel in panels_of(rows)]
     return html.section(
         "Results",
-        html.paragraph(" ".join(said for column, said in WORDS.items() if not column or present(rows, [column])))
-        if table
-        else "",
+        html.paragraph(" ".join(said)) if table else "",
         table,
         html.folded("Everything else that was measured", _table(rows, present(rows, others))),
         html.division("charts", charts) if charts else "",

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from PIL import Image
 
+from tag2box.boxes import Box
 from tag2box.data.images import read_image
 from tag2box.report.sample_panels import draw_sampled, fade
-from tag2box.report.samples import Box
 from tag2box.report.sheet import Photo, draw_sheet
 
 COLUMNS, HEIGHT, WIDEST = 5, 240, 480  # a picture's pixels on the sheet

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from PIL import Image, ImageColor, ImageDraw, ImageEnhance, ImageFont
 
-from tag2box.report.samples import Box
+from tag2box.boxes import Box
 
 BOLD, TINT = 0.95, 0.34
 """Opacity of outline and inside where all samples agree, however many there are."""

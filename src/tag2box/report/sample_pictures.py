@@ -7,12 +7,13 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw
 
+from tag2box.boxes import Box
 from tag2box.data.images import read_image
 from tag2box.files import atomic_path, make_folder
 from tag2box.report.pictures import CLASS_COLOURS
 from tag2box.report.results import stage_name
 from tag2box.report.sample_panels import draw_predicted, draw_sampled, fade, font_for
-from tag2box.report.samples import Box, SampleView, picture_name
+from tag2box.report.samples import SampleView, picture_name
 
 AREA, LONGEST, LEAST = 256 * 192, 360, 150  # a picture's pixels, its longest side, its panel's shortest
 MARGIN, GUTTER, TITLE, CAPTION, SIDE = 20, 12, 40, 34, 36  # pixels

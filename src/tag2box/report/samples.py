@@ -7,13 +7,10 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
+from tag2box.boxes import Box, as_box
 from tag2box.errors import InputError
 from tag2box.files import write_atomically
-
-Box = tuple[float, float, float, float]
-"""x0, y0, x1, y1 in pixels of the picture as `read_image` has it."""
 
 LONGEST_NAME = 200  # bytes; file systems take 255, and a temporary name beside it is longer
 
@@ -75,13 +72,8 @@ def _from_json(line: str, where: str) -> SampleView:
             image_id=str(fields["image_id"]),
             stage=str(fields["stage"]),
             tags=tuple(fields["tags"]),
-            prediction=[(str(name), float(score), _box(box)) for name, score, box in fields["prediction"]],
-            samples=[[(str(name), _box(box)) for name, box in sample] for sample in fields["samples"]],
+            prediction=[(str(name), float(score), as_box(box)) for name, score, box in fields["prediction"]],
+            samples=[[(str(name), as_box(box)) for name, box in sample] for sample in fields["samples"]],
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"expected a view of a picture as JSON, found {error!r} in {where}") from None
-
-
-def _box(sides: Any) -> Box:
-    x0, y0, x1, y1 = (float(side) for side in sides)
-    return x0, y0, x1, y1
