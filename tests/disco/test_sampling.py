@@ -308,3 +308,46 @@ def test_all_pairs_of_classes_are_told_apart_in_one_call():
     boxes = torch.tensor([[0.0, 0, 10, 10]]).repeat(2, 1)
     truths = pseudo_ground_truths(labels, probabilities, boxes, torch.ones(3, dtype=torch.bool))
     assert [sorted(truth.classes.tolist()) for truth in truths] == [[1, 2], [1, 3], [2, 3]]
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(0, 10**6), st.floats(0.01, 1))
+def test_parts_go_as_a_slow_loop_says_and_every_tagged_class_stays(seed, parts):
+    labels, probabilities, boxes, tags = draw_sample(seed)
+    boxes[..., 2:] = boxes[..., :2] + (boxes[..., 2:] - boxes[..., :2]) * 10 ** torch.rand(boxes[..., :1].shape)
+    all_of_them = pseudo_ground_truths(labels, probabilities, boxes, tags, 0.0, 0.9)
+    for k, (truth, every) in enumerate(
+        zip(pseudo_ground_truths(labels, probabilities, boxes, tags, 0.0, 0.9, parts), all_of_them, strict=True)
+    ):
+        stay = []
+        for i, c in zip(every.indices.tolist(), every.classes.tolist(), strict=True):
+            wholes = [
+                j
+                for j, d in zip(every.indices.tolist(), every.classes.tolist(), strict=True)
+                if d == c
+                and area(boxes[k, j]) > area(boxes[k, i])
+                and shared(boxes[k, i], boxes[k, j]) >= 0.8 * area(boxes[k, i])
+                and probabilities[k, j, c] >= parts * probabilities[k, i, c]
+            ]
+            stay += [] if wholes else [i]
+        assert truth.indices.tolist() == stay
+        assert feasible((0, *truth.classes.tolist()), tags)
+
+
+def area(box):
+    return (box[2] - box[0]) * (box[3] - box[1])
+
+
+def shared(one, other):
+    width, height = (min(one[i + 2], other[i + 2]) - max(one[i], other[i]) for i in (0, 1))
+    return max(width, 0) * max(height, 0)
+
+
+def test_a_head_is_no_second_cat():
+    """They overlap by a tenth, too little for non-maximum suppression, and the head is the surer one."""
+    boxes = torch.tensor([[0.0, 0, 100, 100], [10, 10, 40, 40]])
+    labels, probabilities = torch.tensor([[1, 1]]), torch.tensor([[[0.4, 0.6], [0.1, 0.9]]])
+    tags = torch.tensor([True])
+    for parts, left in ((0.0, [1, 0]), (0.5, [0]), (0.8, [1, 0])):
+        (truth,) = pseudo_ground_truths(labels, probabilities, boxes, tags, parts=parts)
+        assert truth.indices.tolist() == left
