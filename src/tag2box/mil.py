@@ -148,30 +148,30 @@ def refinement_targets(
     With tags on the CPU nothing here waits for the device.
     """
     scores = scores.detach()
-    choice = scores if cover is None else voted_overlaps(scores, cover)
+    none = torch.zeros(bags.rows.shape, dtype=torch.long, device=scores.device)
+    nothing = Targets(none, scores.new_zeros(none.shape), none)
+    if not scores.shape[1]:
+        return nothing
+    tags, choice = bags.tags, scores if cover is None else voted_overlaps(scores, cover)
     choice = choice.masked_fill(~bags.counts[..., None], -torch.inf)
-    known = [None if own is None or not len(scores[0]) else own for own in known or [None] * len(scores)]
-    tags = bags.tags
-    if any(own is not None for own in known):
+    anything_known = any(own is not None for own in known)
+    if anything_known:
         tags = torch.stack([one if own is None else own.undecided for one, own in zip(tags, known, strict=True)])
         choice = torch.stack([_possible(one, own) for one, own in zip(choice, known, strict=True)])
     labels, seeds, there = _seeds(choice, tags)  # [N, T] each
-    if cover is None and len(scores[0]):
-        own_scores = scores.gather(1, seeds[..., None].expand(-1, -1, scores.shape[2]))  # [N, T, C]
-        strength = own_scores.gather(2, labels[..., None] - 1).squeeze(2)
-    elif len(scores[0]):  # of a proposal that parts speak for the score itself may be low
-        strength = scores.amax(dim=1).gather(1, labels - 1)
+    # A proposal that others speak for may score low itself: with votes a seed has the weight of its class's top score.
+    if cover is None:
+        strength = _rows_of(scores, seeds).gather(2, labels[..., None] - 1).squeeze(2)
     else:
-        strength = scores.new_zeros(labels.shape)
-    if any(own is not None for own in known):
+        strength = scores.amax(dim=1).gather(1, labels - 1)
+    if anything_known:
         given = [_given(own, one) for own, one in zip(known, scores, strict=True)]
         labels, seeds, there, strength = (
             torch.cat([pad_sequence([*parts], batch_first=True), found], dim=1)
             for parts, found in zip(zip(*given, strict=True), (labels, seeds, there, strength), strict=True)
         )
     if not labels.shape[1]:
-        none = torch.zeros(bags.rows.shape, dtype=torch.long, device=bags.boxes.device)
-        return Targets(none, scores.new_zeros(none.shape), none)
+        return nothing
     near = pair_iou(bags.boxes, _rows_of(bags.boxes, seeds)).masked_fill(~there[:, None], -1)  # [N, B, T]
     overlap, nearest = near.max(dim=2)  # [N, B], [N, B]
     seeds, labels = seeds.gather(1, nearest), labels.gather(1, nearest)
@@ -179,9 +179,9 @@ def refinement_targets(
     return Targets(labels * (overlap >= foreground), strength.gather(1, nearest) * counts, seeds)
 
 
-def _rows_of(boxes: Tensor, indices: Tensor) -> Tensor:
-    """[N, B, 4] and [N, T] → [N, T, 4]."""
-    return boxes.gather(1, indices[..., None].expand(-1, -1, 4))
+def _rows_of(values: Tensor, indices: Tensor) -> Tensor:
+    """[N, B, D] and [N, T] → [N, T, D]."""
+    return values.gather(1, indices[..., None].expand(-1, -1, values.shape[2]))
 
 
 def _possible(choice: Tensor, known: KnownSeeds | None) -> Tensor:
