@@ -98,6 +98,7 @@ def test_overrides_leave_the_rest():
         ({"rounds.gamma": "nan"}, r"rounds.gamma: expected a number, found 'nan'"),
         ({"rounds.gamma": 2}, r"rounds.gamma: expected a share between 0 and 1, found 2.0"),
         ({"rounds.gamma": 1.5}, r"rounds.gamma: expected a share between 0 and 1, found 1.5"),
+        ({"rounds.parts": 2}, r"rounds.parts: expected a share between 0 and 1, found 2"),
         ({"data.resident": "onn"}, r"data.resident: expected auto or on or off, found 'onn'; did you mean 'on'\?"),
         ({"rounds.epsilon": 0}, r"rounds.epsilon: expected a number other than 0"),
         ({"rounds.epsilon_decay": 0}, r"rounds.epsilon_decay: expected a number other than 0"),

@@ -258,7 +258,7 @@ def _plain(value: Any) -> Any:
 
 _SHARES = (
     "head.dropout optimiser.momentum rounds.gamma rounds.threshold rounds.nms rounds.conditional_decay "
-    "rounds.prediction_decay inference.nms inference.min_score"
+    "rounds.prediction_decay rounds.parts inference.nms inference.parts inference.min_score"
 )
 _COUNTS = (
     "data.scales data.max_side data.max_proposals optimiser.images optimiser.accumulate warm.branches rounds.samples "

@@ -139,7 +139,7 @@ def select_detections(
     Boxes are cut at the image's edge, those left without area or below `min_score` dropped, the rest thinned by
     non-maximum suppression within each class. Best first; of equal scores the earlier proposal, then the lower class.
     parts: see `whole_objects`; 0: parts stay.
-    best_of_each: the best box of every class stays whatever its score and rank: CorLoc asks for it.
+    best_of_each: the best box of every class, parts aside, stays whatever its score and rank: CorLoc asks for it.
     """
     scores, boxes = _candidates(probabilities, boxes, size)  # [B, C], [B, C, 4]
     wanted = scores >= min_score

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tag2box.boxes import Box
 from tag2box.data.records import Dataset
 from tag2box.errors import InputError, did_you_mean, name_some
 from tag2box.files import write_atomically
 
-Box = tuple[float, float, float, float]
 Known = Mapping[str, Mapping[str, Sequence[Box]]]
 """By image id and class."""
 

@@ -12,8 +12,7 @@ INSIDE = 0.8
 def pair_iou(one: Tensor, other: Tensor) -> Tensor:
     """IoU of all pairs, for any number of images at once: [..., B, 4], [..., T, 4] → [..., B, T]."""
     one, other = one[..., :, None, :], other[..., None, :, :]
-    low, high = torch.maximum(one[..., :2], other[..., :2]), torch.minimum(one[..., 2:], other[..., 2:])
-    shared = (high - low).clamp(min=0).prod(dim=-1)
+    shared = _shared(one, other)
     return shared / (_area(one) + _area(other) - shared)
 
 
@@ -24,9 +23,7 @@ def touches(proposals: Tensor, nearest: Tensor, overlap: Tensor) -> Tensor:
     be true of small parts as well, a tenth of the object and less: nothing would say that they are no objects, and they
     show a class best. So what lies in the box for half of its own area touches it, however small it is.
     """
-    low, high = torch.maximum(proposals[..., :2], nearest[..., :2]), torch.minimum(proposals[..., 2:], nearest[..., 2:])
-    shared = (high - low).clamp(min=0).prod(dim=-1)
-    return (overlap >= LEAST) | (shared >= PART * _area(proposals))
+    return (overlap >= LEAST) | (_shared(proposals, nearest) >= PART * _area(proposals))
 
 
 def whole_objects(boxes: Tensor, scores: Tensor, groups: Tensor, parts: float) -> Tensor:
@@ -36,11 +33,15 @@ def whole_objects(boxes: Tensor, scores: Tensor, groups: Tensor, parts: float) -
     best is often a part, and a head and the whole cat overlap too little for non-maximum suppression. Of every group
     the largest box stays.
     """
-    low, high = boxes[:, :2], boxes[:, 2:]
-    sides = (torch.minimum(high[:, None], high[None]) - torch.maximum(low[:, None], low[None])).clamp(min=0)
-    shared, area = sides.prod(dim=2), _area(boxes)  # [D, D], [D]
+    shared, area = _shared(boxes[:, None], boxes[None]), _area(boxes)  # [D, D], [D]
     inside = (shared >= INSIDE * area[:, None]) & (area[None] > area[:, None]) & (groups[:, None] == groups[None])
     return ~(inside & (scores[None] >= parts * scores[:, None])).any(dim=1)
+
+
+def _shared(one: Tensor, other: Tensor) -> Tensor:
+    """The area that boxes share: two [..., 4] → [...]. Broadcasts."""
+    low, high = torch.maximum(one[..., :2], other[..., :2]), torch.minimum(one[..., 2:], other[..., 2:])
+    return (high - low).clamp(min=0).prod(dim=-1)
 
 
 def _area(boxes: Tensor) -> Tensor:

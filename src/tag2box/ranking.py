@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from torchvision.ops import box_iou
 
+from tag2box.boxes import Box
 from tag2box.data.images import read_image
 from tag2box.data.records import Dataset, TaggedImage
 from tag2box.inference import select_detections
-from tag2box.known import Box
 from tag2box.pair import Pair, Study
 from tag2box.pipeline import run_ahead, worker_pool
 from tag2box.proposals.store import ProposalStore

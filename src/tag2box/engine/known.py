@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from tag2box.boxes import iou
+from tag2box.boxes import Box, iou
 from tag2box.data.records import Dataset, TaggedImage
-from tag2box.known import Box, Known
+from tag2box.known import Known
 from tag2box.mil import KnownSeeds
 
 NEAR = 0.5

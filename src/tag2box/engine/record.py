@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from tag2box.boxes import Box, as_box
 from tag2box.config import Recipe
 from tag2box.engine.measure import prediction_scorer, sample_view
 from tag2box.engine.views import Album
@@ -20,7 +21,6 @@ from tag2box.nets.prediction import PredictionNet
 Row = dict[str, Any]
 SHOWN = 8
 """Pictures that are followed over the rounds."""
-Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +149,9 @@ def _follow_one(
     return Followed(
         index,
         stage,
-        [(classes[c], s, _box(b)) for b, s, c in zip(*(part.tolist() for part in found), strict=True)],
+        [(classes[c], s, as_box(b)) for b, s, c in zip(*(part.tolist() for part in found), strict=True)],
         [
-            [(classes[c - 1], _box(b)) for b, c in zip((truth * scale).tolist(), labels.tolist(), strict=True)]
+            [(classes[c - 1], as_box(b)) for b, c in zip((truth * scale).tolist(), labels.tolist(), strict=True)]
             for truth, labels in sampled.truths
         ],
     )
-
-
-def _box(sides: list[float]) -> Box:
-    x0, y0, x1, y1 = sides
-    return x0, y0, x1, y1

@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tag2box.boxes import Boxes
+from tag2box.boxes import Box, Boxes
 from tag2box.detections import Detections
-from tag2box.known import Box
 
 
 class Label(NamedTuple):

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from tag2box.boxes import Box
 from tag2box.data.records import WHOLE
-from tag2box.known import Box
 from tag2box.labels.naming import flat_names, is_file_name
 from tag2box.labels.placing import place_all
 from tag2box.labels.records import LabelledImage, LabelledSet

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import yaml  # type: ignore[import-untyped]
 
+from tag2box.boxes import Box
 from tag2box.data.splits import in_validation, require_fraction
 from tag2box.errors import InputError
-from tag2box.known import Box
 from tag2box.labels.naming import flat_names
 from tag2box.labels.placing import picture_format, place_all
 from tag2box.labels.records import LabelledImage, LabelledSet
