@@ -26,7 +26,7 @@ from tag2box.mil import (
     wsddn_scores,
 )
 from tag2box.nets import build_trunk_and_head
-from tag2box.voting import coverage
+from tag2box.voting import coverage, voted_overlaps
 
 IMAGES = torch.randint(0, 256, (2, 3, 48, 64), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
 BOXES = [torch.tensor([[0.0, 0, 64, 48], [8, 8, 40, 24], [30, 20, 50, 40]]), torch.tensor([[5.0, 5, 30, 40]])]
@@ -84,8 +84,8 @@ def test_wsddn_loss_is_finite_at_certainty():
 
 def targets_of(scores: Tensor, boxes: Tensor, tags: Tensor, votes: bool = False) -> Targets:
     """Of one image, without the dimension of the images."""
-    bags, cover = Bags.of([boxes], [tags]), coverage(boxes[None]) if votes else None
-    return Targets(*(field[0] for field in refinement_targets(scores[None], bags, cover=cover)))
+    bags, choice = Bags.of([boxes], [tags]), voted_overlaps(scores, coverage(boxes))[None] if votes else None
+    return Targets(*(field[0] for field in refinement_targets(scores[None], bags, choice=choice)))
 
 
 def _slow_targets(scores: Tensor, boxes: Tensor, tags: Tensor) -> tuple[list[int], list[float], list[int]]:

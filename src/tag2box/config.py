@@ -90,20 +90,25 @@ class Optimiser:
 
 @dataclass(frozen=True)
 class Teacher:
-    """Lessons before the warm start: another net, trained to its end elsewhere, shows what to make of regions."""
+    """Another net, trained to its end elsewhere, looks at regions before the warm start."""
 
     name: str = ""
-    """As of the trunk; one whose last stage is convolutions. None by default: for layers that start at random."""
+    """As of the trunk; one whose last stage is convolutions. None by default: it takes a GPU."""
     weights: str = "pretrained"
     """pretrained (fetched by torchvision), or a file."""
-    epochs: int = 3
-    """Times that every picture is shown."""
-    rate: float = 1e-3
-    """Learning rate."""
-    regions: int = 32
-    """Of a picture at a time, drawn from its proposals."""
+    regions: int = 400
+    """The first so many proposals of each picture are looked at, each cut out, once."""
     size: int = 160
     """To which they are enlarged, in pixels."""
+    epochs: int = 3
+    """Times that every picture is shown to learn what the teacher makes of its regions, for layers that start at
+    random; 0: not at all."""
+    rate: float = 3e-4
+    """Learning rate of that."""
+    hints: bool = True
+    """Seeds of the warm start are the boxes that explain what can be learnt of the tags from the teacher's view."""
+    hint_epochs: float = 8.0
+    """Times that every picture is shown to learn that."""
 
 
 @dataclass(frozen=True)

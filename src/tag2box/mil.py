@@ -5,7 +5,7 @@ refinement branch then learns C + 1 labels from the best boxes of the one before
 by side: a GPU is kept waiting by many small operations more than by large ones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from itertools import pairwise
 from typing import NamedTuple
@@ -16,11 +16,12 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from tag2box.disco.offsets import PLAIN, Weights, encode
+from tag2box.explaining import agreed, explained
 from tag2box.nets.backbone import Trunk
 from tag2box.nets.conditional import ConditionalNet
 from tag2box.nets.prediction import BoxPredictor, PredictionNet
 from tag2box.nets.roi_head import RoIHead
-from tag2box.overlap import pair_iou, touches
+from tag2box.overlap import likeness, pair_iou, touches
 from tag2box.voting import coverage, voted_overlaps
 
 MARGIN = 1e-6
@@ -131,13 +132,13 @@ def refinement_targets(
     bags: Bags,
     *,
     foreground: float = 0.5,
-    cover: Tensor | None = None,
+    choice: Tensor | None = None,
     known: Sequence[KnownSeeds | None] = (),
 ) -> Targets:
     """What the scores of one branch teach the next: [N, B, C] and the images → Targets.
 
     The top-scoring proposal of each tagged class is its seed; no two classes share one, the surer class comes first.
-    Or else, where `cover` is given (`voting.coverage`), the one that the class's votes speak for.
+    Or else, where another `choice` [N, B, C] is given, the one for which that is highest.
 
     A proposal belongs to the seed it overlaps most: its class from IoU ≥ `foreground`, background below, and nothing at
     all where it does not touch it (`overlap.touches`).
@@ -152,15 +153,15 @@ def refinement_targets(
     nothing = Targets(none, scores.new_zeros(none.shape), none)
     if not scores.shape[1]:
         return nothing
-    tags, choice = bags.tags, scores if cover is None else voted_overlaps(scores, cover)
-    choice = choice.masked_fill(~bags.counts[..., None], -torch.inf)
+    tags, by_score = bags.tags, choice is None
+    choice = (scores if choice is None else choice).masked_fill(~bags.counts[..., None], -torch.inf)
     anything_known = any(own is not None for own in known)
     if anything_known:
         tags = torch.stack([one if own is None else own.undecided for one, own in zip(tags, known, strict=True)])
         choice = torch.stack([_possible(one, own) for one, own in zip(choice, known, strict=True)])
     labels, seeds, there = _seeds(choice, tags)  # [N, T] each
-    # A proposal that others speak for may score low itself: with votes a seed has the weight of its class's top score.
-    if cover is None:
+    # A proposal that others speak for may score low itself: it then has the weight of its class's top score.
+    if by_score:
         strength = _rows_of(scores, seeds).gather(2, labels[..., None] - 1).squeeze(2)
     else:
         strength = scores.amax(dim=1).gather(1, labels - 1)
@@ -270,27 +271,54 @@ def mil_losses(
     coding: Weights = PLAIN,
     *,
     votes: bool = False,
+    hints: Sequence[Tensor | None] = (),
     known: Sequence[KnownSeeds | None] = (),
 ) -> MilLosses:
     """All losses of N images with proposals [B_i, 4] and tags bool[C]: each branch learns from the one before.
 
     outputs: of all their proposals, image after image. votes: seeds are what scores speak for together (`voting`), and
-    the first branch's come from WSDDN's class scores: those over proposals are about single ones. known: what a person
-    has said of each image (`refinement_targets`).
+    the first branch's come from WSDDN's class scores: those over proposals are about single ones. hints: what else
+    speaks for proposals, for each image [B_i, C]; the first branch's seeds are those of most of it, the others' also
+    explain the scores of the branch before (`explaining`). known: what a person has said of each image
+    (`refinement_targets`).
     """
     bags = Bags.of(boxes, tags)
     outputs = outputs.arranged(bags.rows)
     scores = wsddn_scores(outputs.class_logits, outputs.proposal_logits, bags.counts)
     first, refined, regression = wsddn_loss(scores, bags.tags), [], None
-    cover = coverage(bags.boxes) * bags.counts[..., None] if votes and outputs.refined else None
-    scores = outputs.class_logits.float().softmax(dim=-1) if votes else scores
+    given = [own for own in hints if own is not None]
+    hinted = torch.cat(given)[bags.rows] if given and outputs.refined else None
+    choose = _by_hints(hinted, bags) if hinted is not None else _by_votes(bags) if votes and outputs.refined else None
+    scores = scores if choose is None else outputs.class_logits.float().softmax(dim=-1)
     for branch, logits in enumerate(outputs.refined):
-        targets = refinement_targets(scores, bags, cover=cover, known=known)
+        choice = None if choose is None else choose(scores.detach(), branch)
+        targets = refinement_targets(scores, bags, choice=choice, known=known)
         refined.append(refinement_loss(logits, targets))
         if outputs.offsets is not None and branch == len(outputs.refined) - 1:
             regression = regression_loss(outputs.offsets, bags.boxes, targets, coding)
         scores = logits.float().softmax(dim=-1)[..., 1:]
     return MilLosses(first, tuple(refined), regression)
+
+
+Choose = Callable[[Tensor, int], Tensor]
+"""From scores [N, B, C] and the branch they teach to what seeds are chosen by [N, B, C]."""
+
+
+def _by_votes(bags: Bags) -> Choose:
+    cover = coverage(bags.boxes) * bags.counts[..., None]
+    return lambda scores, branch: voted_overlaps(scores, cover)
+
+
+def _by_hints(hints: Tensor, bags: Bags) -> Choose:
+    """hints [N, B, C] alone for the first branch: the scores before it have learnt no places yet."""
+    alike = likeness(bags.boxes)
+
+    def choose(scores: Tensor, branch: int) -> Tensor:
+        if branch == 0 or not scores.shape[1]:
+            return hints
+        return hints + explained(agreed([scores * bags.counts[..., None]]), alike, bags.counts)
+
+    return choose
 
 
 def refined_scores(outputs: MilOutputs) -> Tensor:

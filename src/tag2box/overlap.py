@@ -16,6 +16,12 @@ def pair_iou(one: Tensor, other: Tensor) -> Tensor:
     return shared / (_area(one) + _area(other) - shared)
 
 
+def likeness(boxes: Tensor) -> Tensor:
+    """How well boxes cover each other, |a ∩ b| / √(|a| |b|): the cosine of their areas. [..., B, 4] → [..., B, B]."""
+    one, other = boxes[..., :, None, :], boxes[..., None, :, :]
+    return _shared(one, other) / (_area(one) * _area(other)).sqrt()
+
+
 def touches(proposals: Tensor, nearest: Tensor, overlap: Tensor) -> Tensor:
     """Whether each proposal touches the box nearest to it: [..., 4], those boxes, their IoU [...] → bool [...].
 

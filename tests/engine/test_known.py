@@ -20,7 +20,7 @@ from tag2box.engine.steps import ConditionalStep, PredictionStep, WarmStep, pseu
 from tag2box.engine.views import Album
 from tag2box.errors import InputError
 from tag2box.mil import Bags, KnownSeeds, Targets, mil_losses, refinement_targets
-from tag2box.voting import coverage
+from tag2box.voting import coverage, voted_overlaps
 
 CLASSES = ("a", "b", "c")
 
@@ -290,9 +290,9 @@ APART = torch.tensor([[100.0 * i, 0, 100 * i + 50, 50] for i in range(5)])
 def targets_of(scores, tags, known=None, votes=False):
     """Of one picture with the proposals `APART`, beside one that nobody has decided on and that has fewer."""
     bags = Bags.of([APART, APART[:2]], [tags, tags])
-    cover = coverage(bags.boxes) * bags.counts[..., None] if votes else None
     both = torch.stack([scores, scores])
-    return Targets(*(field[0] for field in refinement_targets(both, bags, cover=cover, known=[known, None])))
+    choice = voted_overlaps(both, coverage(bags.boxes) * bags.counts[..., None]) if votes else None
+    return Targets(*(field[0] for field in refinement_targets(both, bags, choice=choice, known=[known, None])))
 
 
 def seeds(labels, proposals, undecided, owners, classes=2):

@@ -1,18 +1,18 @@
-"""Lessons from another net: what the teacher sees, what is learnt from it, and that nothing of it stays."""
+"""A teacher: what it sees, what is kept and learnt of it, and that nothing of it stays."""
 
 import copy
 import math
+from contextlib import nullcontext
 
 import pytest
 import torch
 
 from tag2box.engine.checkpoint import read_state
 from tag2box.engine.loop import Run, train_run
-from tag2box.engine.plan import generator_for
-from tag2box.engine.teacher import SOFTNESS, TeacherNet, TeacherStep, lesson_loss, taught_regions
+from tag2box.engine.teacher import SOFTNESS, TeacherNet, TeacherStep, lesson_loss, look
 from tag2box.errors import InputError
 
-TEACHER = {"name": "mobilenet_v3_small", "weights": "none", "epochs": 2, "regions": 4, "size": 32}
+TEACHER = {"name": "mobilenet_v3_small", "weights": "none", "epochs": 2, "regions": 8, "size": 32, "hints": False}
 """Random weights: what it says means nothing, and can be learnt all the same."""
 
 
@@ -23,31 +23,33 @@ def teacher():
 
 
 def test_the_teacher_sees_nothing_beside_the_region(teacher):
-    picture = torch.randint(256, (1, 3, 60, 80)).float()
+    picture = torch.randint(256, (3, 60, 80), dtype=torch.uint8)
     box = torch.tensor([[20.0, 10, 52, 42]])
     other = picture.clone()
     other[..., :9] = 0
     other[..., 60:] = 255
-    other[:, :, 45:] = 7
-    torch.testing.assert_close(teacher(picture, [box]), teacher(other, [box]))
-    assert not torch.equal(teacher(picture, [box]), teacher(picture, [box + 8]))
+    other[:, 45:] = 7
+    torch.testing.assert_close(teacher(picture, box), teacher(other, box))
+    assert not torch.equal(teacher(picture, box), teacher(picture, box + 8))
 
 
-def test_regions_of_several_pictures_come_one_after_the_other(teacher):
-    pictures = torch.randint(256, (2, 3, 60, 80)).float()
-    boxes = [torch.tensor([[0.0, 0, 80, 60], [5, 5, 30, 40]]), torch.tensor([[40.0, 20, 80, 60]])]
-    together = teacher(pictures, boxes)
-    assert together.shape == (3, teacher.classes) == (3, 1000)
-    alone = torch.cat([teacher(pictures[i : i + 1], boxes[i : i + 1]) for i in range(2)])
-    torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-4)
+def test_regions_are_seen_each_for_itself(teacher, monkeypatch):
+    picture = torch.randint(256, (3, 60, 80), dtype=torch.uint8)
+    boxes = torch.tensor([[0.0, 0, 80, 60], [5, 5, 30, 40], [40, 20, 80, 60]])
+    together = teacher(picture, boxes)
+    assert together.shape == (3, teacher.dim) == (3, 576)
+    assert teacher.logits(together).shape == (3, teacher.classes) == (3, 1000)
+    monkeypatch.setattr("tag2box.engine.teacher.AT_ONCE", 40)  # two at a time
+    torch.testing.assert_close(teacher(picture, boxes), together, rtol=1e-4, atol=1e-4)
 
 
 def test_a_region_of_the_right_size_is_seen_as_it_is(teacher):
     """Even pixels: enlarging and averaging leave them as they are."""
-    picture = torch.full((1, 3, 64, 64), 90.0)
+    picture = torch.full((3, 64, 64), 90.0)
     pixels = (torch.full((1, 3, 32, 32), 90.0) - teacher.mean) / teacher.std
     expected = teacher.classifier(teacher.top(teacher.body(pixels)).mean((2, 3)))
-    torch.testing.assert_close(teacher(picture, [torch.tensor([[16.0, 16, 48, 48]])]), expected, rtol=1e-4, atol=1e-4)
+    found = teacher.logits(teacher(picture, torch.tensor([[16.0, 16, 48, 48]])))
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_net_without_a_last_stage_of_convolutions_cannot_teach():
@@ -71,21 +73,26 @@ def nets(world, make_recipe, make_nets):
     return make_nets(world, make_recipe(backbone={"frozen": "early"}, data={"cache": False}))
 
 
-def test_regions_are_the_whole_and_proposals(nets):
-    view = nets.album.view(0, 48)
-    for number in (1, 3, 1000):
-        whole, *others = taught_regions(view, number, generator_for(number)).tolist()
-        assert whole == [0, 0, *view.size]
-        assert len(others) == min(number - 1, len(view.boxes))
-        assert all(box in view.boxes.tolist() for box in others)
+def test_what_is_kept_is_of_the_first_proposals_and_of_large_crops(nets, teacher):
+    looks = look(teacher, nets.album, 5, 0, nullcontext)
+    assert len(looks.proposals) == len(looks.wholes) == len(nets.album)
+    for index in (0, 2):
+        picture, boxes = nets.album.picture(index), nets.album.proposals(index)
+        width, height = nets.album.dataset[index].size
+        torch.testing.assert_close(looks.proposals[index].float(), teacher(picture, boxes[:5]), rtol=0.01, atol=0.01)
+        whole = teacher(picture, torch.tensor([[0.0, 0, width, height]]))[0]
+        torch.testing.assert_close(looks.wholes[index, 0].float(), whole, rtol=0.01, atol=0.01)
+    again = look(teacher, nets.album, 5, 0, nullcontext)
+    assert torch.equal(looks.wholes, again.wholes)
+    assert not torch.equal(looks.wholes, look(teacher, nets.album, 5, 1, nullcontext).wholes)  # other crops
 
 
 def test_what_does_not_learn_is_no_part_of_it(nets, teacher):
     view = nets.album.view(0, 48)
-    boxes = [taught_regions(view, 4, generator_for(0))]
     lesson = torch.nn.Linear(nets.warm.head.dim, teacher.classes)
     step = TeacherStep(nets.warm, lesson)
-    loss, logs = step([view], boxes, teacher(view.pixels[None], boxes))
+    taught = teacher.logits(teacher(nets.album.picture(0), nets.album.proposals(0)[:4]))
+    loss, logs = step([view], [view.boxes[:4]], taught)
     loss.backward()
     assert logs["loss_teacher"] == loss
     for name, parameter in step.named_parameters():
@@ -93,44 +100,63 @@ def test_what_does_not_learn_is_no_part_of_it(nets, teacher):
     assert all(parameter.grad is None for parameter in nets.warm.mil.parameters())
 
 
+def make_run(world, recipe, out):
+    return Run(world.dataset, world.store, recipe, out, evaluate=None, val=None, report=None, device="cpu")
+
+
 def test_a_run_has_lessons_and_then_forgets_the_teacher(world, make_recipe, tmp_path):
     recipe = make_recipe(teacher={**TEACHER, "epochs": 20}, optimiser={"name": "adamw"}, rounds={"number": 0})
-    run = Run(world.dataset, world.store, recipe, tmp_path, evaluate=None, val=None, report=None, device="cpu")
+    run = make_run(world, recipe, tmp_path)
     before = copy.deepcopy(run.nets.warm.state_dict())
     assert [phase.kind for phase in run.phases] == ["lessons", "warm"]
     run.go()
     assert run.record.rows[0]["stage"] == "lessons"
     assert set(run.nets) == {"warm"}
     assert run.teacher is None
+    assert run.looks is None
     assert not torch.equal(run.nets.warm.head.fc6.weight, before["head.fc6.weight"])
     tensors, state = read_state(tmp_path / "weights" / "state.safetensors")
     assert state["nets"] == ["warm"]
     assert not any(key.startswith("lesson") for key in tensors)
+    assert not (tmp_path / "weights" / "hints.safetensors").exists()
 
 
-def test_the_lessons_are_learnt(world, make_recipe, tmp_path):
-    recipe = make_recipe(teacher={**TEACHER, "epochs": 1}, optimiser={"name": "adamw"}, head={"dropout": 0.0})
-    run = Run(world.dataset, world.store, recipe, tmp_path, evaluate=None, val=None, report=None, device="cpu")
+def test_the_lessons_are_learnt_of_the_same_regions_whatever_the_view(world, make_recipe, tmp_path):
+    recipe = make_recipe(
+        teacher=TEACHER, optimiser={"name": "adamw"}, head={"dropout": 0.0}, data={"drawn_proposals": 4, "cache": False}
+    )
+    run = make_run(world, recipe, tmp_path)
+    run._look_first()
     phase = run.phases[0]
     run._begin(phase)
+    views = run.feed.views(0, phase, 0)
+    _, boxes, taught = run._lessons(views)
+    assert [len(own) for own in boxes] == [len(run.looks.proposals[view.index]) for view in views]
+    assert sum(map(len, boxes)) == len(taught)
+    for view, own in zip(views, boxes, strict=True):
+        grown = view.size[0] / world.dataset[view.index].size[0]
+        expected = grown * run.album.proposals(view.index)[: len(own)]
+        widths = (expected[:, 2] - expected[:, 0], own[:, 2] - own[:, 0])
+        torch.testing.assert_close(*widths, rtol=0.05, atol=0.5)  # mirrored or not
     module, optimiser = run._set_up(phase)
-    losses = []
-    for _ in range(30):  # one step again and again
-        losses.append(float(run._one_step(phase, module, optimiser)["loss_teacher"]))
+    losses = [float(run._one_step(phase, module, optimiser)["loss_teacher"]) for _ in range(30)]  # one step each time
     assert losses[-1] < losses[0] / 2
 
 
 def test_lessons_that_were_stopped_go_on_as_if_they_had_not_been(world, make_recipe, tmp_path):
-    recipe = make_recipe(teacher=TEACHER, rounds={"number": 0}, head={"dropout": 0.3})
+    recipe = make_recipe(
+        teacher={**TEACHER, "hints": True, "hint_epochs": 1}, rounds={"number": 0}, head={"dropout": 0.3}
+    )
     train_run(world.dataset, world.store, recipe, tmp_path / "whole", device="cpu")
 
     def one(out, steps, resume):
-        run = Run(world.dataset, world.store, recipe, out, evaluate=None, val=None, report=None, device="cpu")
+        run = make_run(world, recipe, out)
         if resume:
             run.resume()
         if not steps:
             run.go()
             return
+        run._look_first()
         phase = run.phases[0]
         run._begin(phase)
         module, optimiser = run._set_up(phase)

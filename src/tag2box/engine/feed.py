@@ -30,7 +30,8 @@ class Feed:
             self.album.expect(self._showings(number, step + self._ahead))
         fresh = phase.kind in ("lessons", "tags")
         chosen = self._showings(number, step)
-        draw = generator_for(self.recipe.seed, number, step, self._process, 2)  # its own stream, as the noise has
+        # Its own stream, as the noise has; a teacher's lessons are about proposals in their order.
+        draw = None if phase.kind == "lessons" else generator_for(self.recipe.seed, number, step, self._process, 2)
         views = [self.album.view(one.index, one.scale, one.mirrored, fresh=fresh, draw=draw) for one in chosen]
         self.waited = time.perf_counter() - began
         return views

@@ -14,6 +14,7 @@ from tag2box.data.records import Dataset
 from tag2box.engine.checkpoint import fingerprint, load_net, load_optimiser, plain, read_state, save_state, sweep
 from tag2box.engine.feed import Feed
 from tag2box.engine.forward import conditional_outputs, noise_for, prediction_outputs
+from tag2box.engine.hints import find_hints, load_hints, save_hints
 from tag2box.engine.known import fingerprint_of_known, retagged
 from tag2box.engine.making import Nets, build_warm, make_fabric, make_optimiser, make_step
 from tag2box.engine.plan import Phase, generator_for, phases, rate_at, seed_for
@@ -21,8 +22,8 @@ from tag2box.engine.record import Record, Report
 from tag2box.engine.stages import Evaluate, Stages
 from tag2box.engine.steps import Logs, pseudo_truths
 from tag2box.engine.tags import regions
-from tag2box.engine.teacher import TeacherNet, taught_regions
-from tag2box.engine.views import Album, View, padded
+from tag2box.engine.teacher import Looks, TeacherNet, look
+from tag2box.engine.views import Album, View
 from tag2box.errors import InputError, TrainingError
 from tag2box.known import Known
 from tag2box.progress import progress
@@ -96,6 +97,7 @@ class Run:
             recipe, self.fabric, self.album, self.val_album, self.record, self.weights, evaluate, report, len(known)
         )
         self.teacher: TeacherNet | None = None
+        self.looks: Looks | None = None
         self._restored: dict[str, Tensor] = {}
         self._sound = torch.tensor(True, device=self.fabric.device)
 
@@ -104,6 +106,8 @@ class Run:
         for album in (self.album, self.val_album) if self.phase < len(self.phases) else ():
             if album is not None:
                 album.settle()
+        if self.recipe.teacher.name and self.phase < len(self.phases):
+            self._look_first()
         while self.phase < len(self.phases):
             phase = self.phases[self.phase]
             self._begin(phase)
@@ -127,33 +131,58 @@ class Run:
         if "prediction" in state["nets"]:
             self.nets.start_rounds(self.recipe, self.fabric.device)
         if "lesson" in state["nets"]:
-            self._start_lessons()
+            self._call_teacher()
         for name in state["nets"]:
             load_net(self.nets[name], name, tensors)
         self._restored = tensors
         self.record.restore(state["record"])
 
     def _begin(self, phase: Phase) -> None:
-        if phase.kind == "lessons" and self.teacher is None:
-            self._start_lessons()
         if phase.kind in ("conditional", "prediction") and "prediction" not in self.nets:
             self.nets.start_rounds(self.recipe, self.fabric.device)
             self.nets.conditional.scale_noise(self._some_features())
         for net in self.nets.values():
             net.eval()
 
-    def _start_lessons(self) -> None:
-        """Call the teacher, and make the layer in which its classes are learnt."""
+    def _call_teacher(self) -> None:
+        """The teacher, and the layer in which its classes are learnt."""
         settings, device = self.recipe.teacher, self.fabric.device
         torch.manual_seed(seed_for(self.recipe.seed, -3))
         self.teacher = TeacherNet(settings.name, settings.weights, settings.size).to(device)
         self.nets["lesson"] = nn.Linear(self.nets.warm.head.dim, self.teacher.classes).to(device)
 
-    def _lessons(self, views: Sequence[View], generator: torch.Generator) -> tuple[Any, ...]:
-        """Regions of the views, and what the teacher makes of them."""
+    def _look_first(self) -> None:
+        """Let the teacher look at all regions where lessons or hints are still to come of it; then the hints."""
+        settings, kept = self.recipe.teacher, self.weights / "hints.safetensors"
+        lessons = self.phases[self.phase].kind == "lessons"
+        hints = settings.hints and not kept.exists()
+        if lessons or hints:
+            if self.teacher is None:
+                self._call_teacher()
+            assert self.teacher is not None
+            self.looks = look(self.teacher, self.album, settings.regions, self.recipe.seed, self.fabric.autocast)
+        if hints and self.fabric.is_global_zero and self.looks is not None:
+            boxes = [self.album.proposals(index)[: settings.regions] for index in range(len(self.album))]
+            number, seed, device = settings.hint_epochs, self.recipe.seed, self.fabric.device
+            save_hints(kept, find_hints(self.looks, boxes, self.album.tags, epochs=number, seed=seed, device=device))
+        self.fabric.barrier()
+        if settings.hints:
+            self.album.hints = load_hints(kept)
+        if not lessons:
+            self._dismiss_teacher()
+
+    def _dismiss_teacher(self) -> None:
+        self.teacher, self.looks = None, None
+        self.nets.pop("lesson", None)
+
+    def _lessons(self, views: Sequence[View]) -> tuple[Any, ...]:
+        """Regions of the views, and what the teacher made of them."""
         assert self.teacher is not None
-        boxes = [taught_regions(view, self.recipe.teacher.regions, generator) for view in views]
-        return views, boxes, self.teacher(padded([view.pixels for view in views if view.pixels is not None]), boxes)
+        assert self.looks is not None
+        seen = [self.looks.proposals[view.index] for view in views]
+        boxes = [view.boxes[: len(own)] for view, own in zip(views, seen, strict=True)]
+        vectors = torch.cat([own.to(self.fabric.device, non_blocking=True) for own in seen])
+        return views, boxes, self.teacher.logits(vectors.float())
 
     @torch.no_grad()
     def _some_features(self) -> Tensor:
@@ -217,11 +246,11 @@ class Run:
         """What a step needs besides the views: crops, or what the other net says, which stands still."""
         if phase.kind == "warm":
             return (views,)
-        # Not the stream that chose the pictures, and another one for the pictures of every process.
-        generator = generator_for(self.recipe.seed, self.phase, self.step, self.fabric.global_rank, 1)
         if phase.kind == "lessons":
             with self.fabric.autocast():
-                return self._lessons(views, generator)
+                return self._lessons(views)
+        # Not the stream that chose the pictures, and another one for the pictures of every process.
+        generator = generator_for(self.recipe.seed, self.phase, self.step, self.fabric.global_rank, 1)
         if phase.kind == "tags":
             boxes = [regions(view.size, generator) for view in views]
             return views, [one.to(self.fabric.device, non_blocking=True) for one in boxes]
@@ -253,8 +282,7 @@ class Run:
         """What is said of a stage."""
         if phase.kind == "lessons":
             self.stages.lessons()
-            self.teacher = None
-            del self.nets["lesson"]
+            self._dismiss_teacher()
         elif phase.kind == "tags":
             self.stages.tags()
         elif phase.kind == "warm":

@@ -43,7 +43,7 @@ def phases(recipe: Recipe, images: int) -> list[Phase]:
     per_epoch = images / recipe.optimiser.images
     rounds, warm = recipe.rounds, recipe.warm
     plan, teacher = list[Phase](), recipe.teacher
-    if teacher.name:
+    if teacher.name and teacher.epochs:
         plan.append(Phase("lessons", 0, _steps(teacher.epochs, per_epoch), teacher.rate))
     if warm.tag_epochs:
         plan.append(Phase("tags", 0, _steps(warm.tag_epochs, per_epoch), warm.tag_rate))

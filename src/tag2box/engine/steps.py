@@ -41,7 +41,9 @@ class WarmStep(nn.Module):
         """The mean loss of the views."""
         settings, known = self.settings, [None if view.known is None else view.known.seeds for view in views]
         boxes, tags = [view.boxes for view in views], [view.tags for view in views]
-        losses = mil_losses(warm_outputs(self.net, views), boxes, tags, FAST_RCNN, votes=settings.votes, known=known)
+        hints = [view.hints for view in views]
+        outputs = warm_outputs(self.net, views)
+        losses = mil_losses(outputs, boxes, tags, FAST_RCNN, votes=settings.votes, hints=hints, known=known)
         logs = {"loss_tags": losses.wsddn.mean()}
         if losses.refined:
             first, *others = losses.refined
@@ -134,7 +136,7 @@ def pseudo_truths(view: View, outputs: Outputs, settings: Rounds) -> tuple[Tenso
     samples = constrained_argmax(clamped(scores, view.known), view.tags)  # [K, B]
     taught = samples
     if settings.promise:
-        scores = with_promise(scores, settings.promise)
+        scores = with_promise(scores, settings.promise, view.hints)
         taught = constrained_argmax(clamped(scores, view.known), view.tags)
     boxes = decode(of_samples(outputs.offsets.float(), taught), view.boxes, FAST_RCNN)  # [K, B, 4]
     picks: list[PseudoTruth] = pseudo_ground_truths(
@@ -145,16 +147,22 @@ def pseudo_truths(view: View, outputs: Outputs, settings: Rounds) -> tuple[Tenso
     return samples, [with_known(truth, view.known) for truth in truths]
 
 
-def with_promise(scores: Tensor, weight: float) -> Tensor:
+def with_promise(scores: Tensor, weight: float, hints: Tensor | None = None) -> Tensor:
     """Scores [..., B, C + 1] of proposals in stored order, those of objects raised before the tenth, lowered after it.
 
     Proposals come in the order of how often selective search found them, and of their size: whole objects before
     their parts. A part that tells the class is all that a net needs to learn the tags, so nothing else speaks for the
     whole. No box that somebody drew is behind it. It weighs on what is taught, not on the distribution itself.
+
+    Where there are hints [B, C] they say more than the order: each class's proposals are lowered by how much less
+    speaks for them than for its best.
     """
-    ranks = torch.arange(scores.shape[-2], device=scores.device, dtype=scores.dtype)
-    bonus = weight * (math.log(10) - (1 + ranks).log())  # [B]
-    return torch.cat([scores[..., :1], scores[..., 1:] + bonus[:, None]], dim=-1)
+    if hints is None:
+        ranks = torch.arange(scores.shape[-2], device=scores.device, dtype=scores.dtype)
+        bonus = weight * (math.log(10) - (1 + ranks).log())[:, None]  # [B, 1]
+    else:
+        bonus = weight * (hints - hints.amax(dim=0, keepdim=True)) if len(hints) else hints  # [B, C]
+    return torch.cat([scores[..., :1], scores[..., 1:] + bonus], dim=-1)
 
 
 def assign(proposals: Tensor, truth: Boxed) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,28 +1,37 @@
-"""Lessons from another net, before the warm start: what would it make of each region, cut out of the picture?
+"""Another net, trained to its end elsewhere, looks at each region, cut out of its picture. What it sees is used twice.
 
 VGG16's fully connected layers are nine tenths of what it learnt on ImageNet, and often only its convolutions are at
-hand. A net that was trained to its end elsewhere can stand in: it looks at proposals one by one, cut out and enlarged,
-and the layers that start at random learn to make the same of the proposal's part of the map. That takes neither boxes
-nor tags. And since the teacher sees nothing beside the region, they learn to speak of the region alone, where the
-map's cells also see what surrounds it.
+hand. A net that has all its layers can stand in: it looks at proposals one by one, cut out and enlarged, and the layers
+that start at random learn to make the same of the proposal's part of the map (lessons). That takes neither boxes nor
+tags. And since the teacher sees nothing beside the region, they learn to speak of the region alone, where the map's
+cells also see what surrounds it. What it sees also says where things are (`engine.hints`).
+
+Looking costs far more than all that follows, so every region is looked at once, and what is seen is kept.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torchvision.ops import roi_align
 
-from tag2box.engine.views import View, padded
+from tag2box.engine.plan import generator_for
+from tag2box.engine.tags import regions
+from tag2box.engine.views import Album, View, padded
 from tag2box.errors import InputError
 from tag2box.mil import MilNet
 from tag2box.nets.architectures import parts_of
 from tag2box.nets.layout import as_the_device_likes
 from tag2box.nets.weights import fill, read_weights
+from tag2box.progress import progress
 
 SOFTNESS = 2.0
 """What logits are divided by: of classes that the teacher finds unlikely it still says which are the less so."""
+AT_ONCE = 1600
+"""Regions that go through the teacher together on a GPU; elsewhere a twentieth."""
 
 
 class TeacherNet(nn.Module):
@@ -41,18 +50,59 @@ class TeacherNet(nn.Module):
         fill(parts.top, values, parts.prefix)
         fill(parts.classifier, values, parts.classifier_prefix)
         self.body, self.top, self.classifier, self.size = parts.body, parts.top, parts.classifier, size
+        self.dim = parts.top_channels
         self.classes = [one.out_features for one in parts.classifier.modules() if isinstance(one, nn.Linear)][-1]
         self.register_buffer("mean", torch.tensor(parts.mean).view(3, 1, 1))
         self.register_buffer("std", torch.tensor(parts.std).view(3, 1, 1))
         self.eval().requires_grad_(False)
 
     @torch.no_grad()
-    def forward(self, images: Tensor, boxes: Sequence[Tensor]) -> Tensor:
-        """Logits of regions: pictures [N, 3, H, W] in 0–255, N times [R_i, 4] in their pixels → [ΣR_i, classes]."""
-        crops = roi_align(images.float(), [one.float() for one in boxes], self.size, sampling_ratio=2, aligned=True)
-        maps = self.top(self.body(as_the_device_likes((crops - self.mean) / self.std)))
-        logits: Tensor = self.classifier(maps.mean((2, 3)))
+    def forward(self, image: Tensor, boxes: Tensor) -> Tensor:
+        """What it makes of regions: a picture [3, H, W] in 0–255 and [R, 4] in its pixels → vectors [R, dim]."""
+        step = AT_ONCE if image.is_cuda else AT_ONCE // 20
+        return torch.cat([self._vectors(image, some) for some in torch.split(boxes, step)])
+
+    def _vectors(self, image: Tensor, boxes: Tensor) -> Tensor:
+        crops = roi_align(image.float()[None], [boxes.float()], self.size, sampling_ratio=2, aligned=True)
+        vectors: Tensor = self.top(self.body(as_the_device_likes((crops - self.mean) / self.std))).mean((2, 3))
+        return vectors.float()
+
+    @torch.no_grad()
+    def logits(self, vectors: Tensor) -> Tensor:
+        """Which of its own classes regions are: their vectors [R, dim] → [R, classes]."""
+        logits: Tensor = self.classifier(vectors)
         return logits.float()
+
+
+class Looks(NamedTuple):
+    """What the teacher saw of N pictures, in half precision on the CPU, pinned where a GPU will ask for it."""
+
+    proposals: list[Tensor]
+    """Of each picture's first proposals, in their order [R_i, dim]."""
+    wholes: Tensor
+    """Of the whole picture and large crops of it [N, V, dim]."""
+
+
+def look(
+    teacher: TeacherNet, album: Album, most: int, seed: int, autocast: Callable[[], AbstractContextManager[Any]]
+) -> Looks:
+    """The teacher looks at every picture: at its first `most` proposals, and at the whole and large crops.
+
+    autocast: under which it does so, as `Fabric.autocast`.
+    """
+    proposals, wholes, pinned = list[Tensor](), list[Tensor](), album.device.type == "cuda"
+    with progress("the teacher looks", len(album), unit="images") as count_one:
+        for index in range(len(album)):
+            boxes, size = album.proposals(index)[:most], album.dataset[index].size
+            generator = generator_for(seed, -4, index)
+            large = torch.cat([regions(size, generator), regions(size, generator)[1:]])
+            with autocast():
+                seen = teacher(album.picture(index), torch.cat([large.to(boxes), boxes])).half().cpu()
+            wholes.append(seen[: len(large)])
+            kept = seen[len(large) :].clone()
+            proposals.append(kept.pin_memory() if pinned else kept)
+            count_one()
+    return Looks(proposals, torch.stack(wholes))
 
 
 def lesson_loss(logits: Tensor, taught: Tensor) -> Tensor:
@@ -62,17 +112,6 @@ def lesson_loss(logits: Tensor, taught: Tensor) -> Tensor:
     """
     ours, wanted = (logits.float() / SOFTNESS).log_softmax(-1), (taught / SOFTNESS).log_softmax(-1)
     return SOFTNESS**2 * functional.kl_div(ours, wanted, reduction="batchmean", log_target=True)
-
-
-def taught_regions(view: View, number: int, generator: torch.Generator) -> Tensor:
-    """The whole of a view, then proposals at random, `number` in all where it has as many → boxes in its pixels [R, 4].
-
-    All of them are within the view, which on a GPU is followed by padding.
-    """
-    drawn = torch.randperm(len(view.boxes), generator=generator)[: number - 1]
-    whole = torch.tensor([[0.0, 0, *view.size]])
-    chosen = view.boxes[drawn.to(view.boxes.device, non_blocking=True)]
-    return torch.cat([whole.to(view.boxes.device, non_blocking=True), chosen])
 
 
 class TeacherStep(nn.Module):

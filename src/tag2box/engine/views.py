@@ -46,6 +46,10 @@ class View:
     """[B, C', size, size]"""
     known: Decided | None = None
     """What a person has said of it."""
+    index: int = -1
+    """The picture's number in its data set."""
+    hints: Tensor | None = None
+    """For each class, how much speaks for each proposal's being all of an object [B, C] (`engine.hints`)."""
 
 
 def show(
@@ -86,7 +90,8 @@ def drawn(view: View, number: int, generator: torch.Generator) -> View:
     first = number - number // 2
     others = first + torch.randperm(len(view.boxes) - first, generator=generator)[: number - first]
     rows = torch.cat([torch.arange(first), others.sort().values])
-    return replace(view, boxes=view.boxes[rows.to(view.boxes.device, non_blocking=True)])
+    rows = rows.to(view.boxes.device, non_blocking=True)
+    return replace(view, boxes=view.boxes[rows], hints=None if view.hints is None else view.hints[rows])
 
 
 class Album:
@@ -111,6 +116,8 @@ class Album:
         self._trunk, self._head = trunk, head
         self._kept: dict[tuple[int, int, bool], View] | None = {} if data.cache and trunk.frozen else None
         self._loader: Loader = FromFiles(dataset, store, data, device)
+        self.hints: Sequence[Tensor] | None = None
+        """Of each picture [R_i, C], for its first proposals: what views come with from then on."""
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -150,13 +157,17 @@ class Album:
             self._kept[key] = self._featured(self._show(index, scale, mirrored))
         return self._kept[key]
 
+    def picture(self, index: int) -> Tensor:
+        """RGB uint8 [3, H, W]."""
+        return self._loader.picture(index)
+
     def proposals(self, index: int) -> Tensor:
         """Proposals in the picture's own pixels [B, 4]."""
         return self._loader.proposals(index)
 
     def _show(self, index: int, scale: int, mirrored: bool) -> View:
-        return show(
-            self._loader.picture(index),
+        view = show(
+            self.picture(index),
             self.proposals(index),
             self.tags[index],
             scale=scale,
@@ -165,6 +176,14 @@ class Album:
             stride=self._trunk.stride,
             known=self._what_is_known(index),
         )
+        return replace(view, index=index, hints=self._hints(index, len(view.boxes)))
+
+    def _hints(self, index: int, count: int) -> Tensor | None:
+        """Of that picture's proposals [B, C]; nothing speaks for those past the first that were looked at."""
+        if self.hints is None:
+            return None
+        hints = self.hints[index].to(self.device, non_blocking=True).float()
+        return functional.pad(hints, (0, 0, 0, count - len(hints)), value=-1.0)
 
     def _what_is_known(self, index: int) -> Decided | None:
         """Of that picture, in its own pixels; worked out once."""
