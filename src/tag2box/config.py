@@ -267,7 +267,7 @@ _SHARES = (
 )
 _COUNTS = (
     "data.scales data.max_side data.max_proposals optimiser.images optimiser.accumulate warm.branches rounds.samples "
-    "inference.scales inference.max_detections head.size head.width teacher.epochs teacher.regions teacher.size"
+    "inference.scales inference.max_detections head.size head.width teacher.regions teacher.size"
 )
 
 

@@ -81,6 +81,15 @@ class KnownSeeds(NamedTuple):
     """The tagged classes of which nothing is known, bool [C], on the CPU."""
 
 
+class Hints(NamedTuple):
+    """What speaks for an image's proposals from outside, before anything is learnt of it here."""
+
+    places: Tensor
+    """For each class, how much speaks for each proposal's being all of an object, −1…1 [B, C]."""
+    sureness: Tensor
+    """How much the best of each class is to count, 1 in the mean over the images with that tag [C]."""
+
+
 class Bags(NamedTuple):
     """Images side by side: N of them, with B proposals each, the fewer of some followed by copies that do not count."""
 
@@ -133,12 +142,14 @@ def refinement_targets(
     *,
     foreground: float = 0.5,
     choice: Tensor | None = None,
+    sureness: Tensor | None = None,
     known: Sequence[KnownSeeds | None] = (),
 ) -> Targets:
     """What the scores of one branch teach the next: [N, B, C] and the images → Targets.
 
     The top-scoring proposal of each tagged class is its seed; no two classes share one, the surer class comes first.
-    Or else, where another `choice` [N, B, C] is given, the one for which that is highest.
+    Or else, where another `choice` [N, B, C] is given, the one for which that is highest. A seed counts by its score;
+    where it was chosen otherwise, by its class's top score, or by the `sureness` [N, C] that is given.
 
     A proposal belongs to the seed it overlaps most: its class from IoU ≥ `foreground`, background below, and nothing at
     all where it does not touch it (`overlap.touches`).
@@ -164,7 +175,7 @@ def refinement_targets(
     if by_score:
         strength = _rows_of(scores, seeds).gather(2, labels[..., None] - 1).squeeze(2)
     else:
-        strength = scores.amax(dim=1).gather(1, labels - 1)
+        strength = (scores.amax(dim=1) if sureness is None else sureness).gather(1, labels - 1)
     if anything_known:
         given = [_given(own, one) for own, one in zip(known, scores, strict=True)]
         labels, seeds, there, strength = (
@@ -271,33 +282,46 @@ def mil_losses(
     coding: Weights = PLAIN,
     *,
     votes: bool = False,
-    hints: Sequence[Tensor | None] = (),
+    hints: Sequence[Hints | None] = (),
     known: Sequence[KnownSeeds | None] = (),
 ) -> MilLosses:
     """All losses of N images with proposals [B_i, 4] and tags bool[C]: each branch learns from the one before.
 
     outputs: of all their proposals, image after image. votes: seeds are what scores speak for together (`voting`), and
-    the first branch's come from WSDDN's class scores: those over proposals are about single ones. hints: what else
-    speaks for proposals, for each image [B_i, C]; the first branch's seeds are those of most of it, the others' also
-    explain the scores of the branch before (`explaining`). known: what a person has said of each image
-    (`refinement_targets`).
+    the first branch's come from WSDDN's class scores: those over proposals are about single ones. hints: what speaks
+    for each image's proposals from outside; the first branch's seeds are those of most of it, the others' also explain
+    the scores of the branch before (`explaining`), and images count by how sure the hints are. known: what a person has
+    said of each image (`refinement_targets`).
     """
     bags = Bags.of(boxes, tags)
     outputs = outputs.arranged(bags.rows)
     scores = wsddn_scores(outputs.class_logits, outputs.proposal_logits, bags.counts)
     first, refined, regression = wsddn_loss(scores, bags.tags), [], None
     given = [own for own in hints if own is not None]
-    hinted = torch.cat(given)[bags.rows] if given and outputs.refined else None
-    choose = _by_hints(hinted, bags) if hinted is not None else _by_votes(bags) if votes and outputs.refined else None
+    sureness = torch.stack([own.sureness for own in given]) if given else None  # [N, C]
+    choose = None
+    if outputs.refined and (given or votes):
+        choose = _by_hints(torch.cat([own.places for own in given])[bags.rows], bags) if given else _by_votes(bags)
+    counts_for = _counts_for(sureness, bags.tags, known)  # [N] or 1
     scores = scores if choose is None else outputs.class_logits.float().softmax(dim=-1)
     for branch, logits in enumerate(outputs.refined):
         choice = None if choose is None else choose(scores.detach(), branch)
-        targets = refinement_targets(scores, bags, choice=choice, known=known)
-        refined.append(refinement_loss(logits, targets))
+        targets = refinement_targets(scores, bags, choice=choice, sureness=sureness, known=known)
+        refined.append(counts_for * refinement_loss(logits, targets))
         if outputs.offsets is not None and branch == len(outputs.refined) - 1:
-            regression = regression_loss(outputs.offsets, bags.boxes, targets, coding)
+            regression = counts_for * regression_loss(outputs.offsets, bags.boxes, targets, coding)
         scores = logits.float().softmax(dim=-1)[..., 1:]
     return MilLosses(first, tuple(refined), regression)
+
+
+def _counts_for(sureness: Tensor | None, tags: Tensor, known: Sequence[KnownSeeds | None]) -> Tensor | float:
+    """How much images count, the mean over their tags: [N, C], bool [N, C] → [N]; what a person says counts fully."""
+    if sureness is None:
+        return 1.0
+    tagged = tags.to(sureness.device, non_blocking=True)
+    mean = (sureness * tagged).sum(dim=1) / tagged.sum(dim=1).clamp(min=1)
+    decided = torch.tensor([own is not None for own in known] or [False]).to(mean.device, non_blocking=True)
+    return torch.where(decided, mean.clamp(min=1), mean)
 
 
 Choose = Callable[[Tensor, int], Tensor]

@@ -5,11 +5,11 @@ import math
 import pytest
 import torch
 
-from tag2box.engine.hints import RegionNet, Scale, find_hints, load_hints, save_hints
+from tag2box.engine.hints import SHARPNESS, RegionNet, Scale, find_places, load_places, save_places, with_sureness
 from tag2box.engine.loop import Run
 from tag2box.engine.steps import with_promise
 from tag2box.engine.teacher import Looks
-from tag2box.mil import Bags, MilOutputs, mil_losses, refinement_loss, refinement_targets, wsddn_scores
+from tag2box.mil import Bags, Hints, MilOutputs, mil_losses, refinement_loss, refinement_targets, wsddn_scores
 from tag2box.overlap import pair_iou
 
 TEACHER = {"name": "mobilenet_v3_small", "weights": "none", "epochs": 0, "regions": 6, "size": 32, "hint_epochs": 1}
@@ -49,7 +49,7 @@ def planted(pictures: int, seed: int = 0):
 
 def test_the_planted_objects_are_found_from_tags_alone():
     looks, boxes, tags, objects = planted(96)
-    hints = find_hints(looks, boxes, tags, epochs=30, seed=0, device=CPU)
+    hints = find_places(looks, boxes, tags, epochs=30, seed=0, device=CPU)
     overlaps = [
         pair_iou(own[hint[:, label].argmax()][None].float(), thing[None]).item()
         for own, hint, label, thing in zip(boxes, hints, tags.int().argmax(1), objects, strict=True)
@@ -60,7 +60,7 @@ def test_the_planted_objects_are_found_from_tags_alone():
 
 def test_the_same_seed_gives_the_same_hints():
     looks, boxes, tags, _ = planted(6)
-    one, same, other = (find_hints(looks, boxes, tags, epochs=2, seed=seed, device=CPU) for seed in (0, 0, 1))
+    one, same, other = (find_places(looks, boxes, tags, epochs=2, seed=seed, device=CPU) for seed in (0, 0, 1))
     assert all(map(torch.equal, one, same))
     assert not all(map(torch.equal, one, other))
 
@@ -68,7 +68,7 @@ def test_the_same_seed_gives_the_same_hints():
 def test_a_picture_without_regions_has_no_hints():
     looks, boxes, tags, _ = planted(4)
     looks = looks._replace(proposals=[looks.proposals[0][:0], *looks.proposals[1:]])
-    hints = find_hints(looks, [boxes[0][:0], *boxes[1:]], tags, epochs=1, seed=0, device=CPU)
+    hints = find_places(looks, [boxes[0][:0], *boxes[1:]], tags, epochs=1, seed=0, device=CPU)
     assert [len(own) for own in hints] == [0, 61, 61, 61]
 
 
@@ -82,8 +82,8 @@ def test_vectors_are_scaled_by_what_whole_pictures_show():
 
 def test_hints_are_kept_as_they_are(tmp_path):
     hints = [torch.rand(count, 3).half() for count in (4, 0, 12)]
-    save_hints(tmp_path / "hints.safetensors", hints)
-    assert all(map(torch.equal, load_hints(tmp_path / "hints.safetensors"), hints))
+    save_places(tmp_path / "hints.safetensors", hints)
+    assert all(map(torch.equal, load_places(tmp_path / "hints.safetensors"), hints))
     assert [path.name for path in tmp_path.iterdir()] == ["hints.safetensors"]
 
 
@@ -96,15 +96,17 @@ def some_outputs(count: int, seed: int = 0) -> MilOutputs:
 def test_the_first_branch_learns_from_the_best_hints():
     boxes = [torch.tensor([[0.0, 0, 40, 40], [5, 5, 20, 20], [50, 50, 90, 90], [0, 0, 90, 90]])] * 2
     tags = [torch.tensor([True, False, False]), torch.tensor([False, True, True])]
-    hints = [torch.rand(4, 3, generator=torch.Generator().manual_seed(seed)) for seed in (5, 6)]
+    places = [torch.rand(4, 3, generator=torch.Generator().manual_seed(seed)) for seed in (5, 6)]
+    sureness = torch.tensor([[0.5, 9, 9], [9, 0.8, 1.6]])
     outputs = some_outputs(8)
-    found = mil_losses(outputs, boxes, tags, hints=hints)
+    found = mil_losses(outputs, boxes, tags, hints=list(map(Hints, places, sureness)))
     bags = Bags.of(boxes, tags)
     scores = outputs.class_logits.softmax(-1).unflatten(0, (2, 4))
-    targets = refinement_targets(scores, bags, choice=torch.stack(hints))
+    targets = refinement_targets(scores, bags, choice=torch.stack(places), sureness=sureness)
     expected = refinement_loss(outputs.refined[0].unflatten(0, (2, 4)), targets)
-    torch.testing.assert_close(found.refined[0], expected)
-    assert targets.seeds[0, targets.labels[0] == 1].unique().tolist() == [int(hints[0][:, 0].argmax())]
+    torch.testing.assert_close(found.refined[0], torch.tensor([0.5, 1.2]) * expected)  # as sure as their tags' hints
+    assert targets.seeds[0, targets.labels[0] == 1].unique().tolist() == [int(places[0][:, 0].argmax())]
+    assert {round(weight, 4) for weight in targets.weights[1].tolist()} <= {0, 0.8, 1.6}
     plain = mil_losses(outputs, boxes, tags)
     torch.testing.assert_close(found.wsddn, plain.wsddn)
     scores = wsddn_scores(outputs.class_logits.unflatten(0, (2, 4)), outputs.proposal_logits.unflatten(0, (2, 4)))
@@ -117,7 +119,8 @@ def test_hints_of_pictures_side_by_side_are_those_of_each():
     boxes = [torch.rand(count, 4).cumsum(1) * 20 for count in (5, 9)]
     boxes = [torch.cat([own[:, :2], own[:, :2] + own[:, 2:]], 1) for own in boxes]
     tags = [torch.tensor([True, False, True]), torch.tensor([False, True, False])]
-    hints, outputs = [torch.rand(5, 3), torch.rand(9, 3)], some_outputs(14)
+    hints = [Hints(torch.rand(count, 3), torch.rand(3)) for count in (5, 9)]
+    outputs = some_outputs(14)
     together = mil_losses(outputs, boxes, tags, hints=hints)
     for index, part in enumerate(outputs.split([5, 9])):
         alone = mil_losses(part, [boxes[index]], [tags[index]], hints=[hints[index]])
@@ -144,17 +147,39 @@ def test_a_run_finds_hints_once_and_shows_them(world, make_recipe, tmp_path, mon
     run = make()
     assert [phase.kind for phase in run.phases] == ["warm", "conditional", "prediction"]
     run.go()
-    kept = load_hints(tmp_path / "weights" / "hints.safetensors")
+    kept = load_places(tmp_path / "weights" / "hints.safetensors")
     assert [len(own) for own in kept] == [min(6, len(run.album.proposals(index))) for index in range(len(run.album))]
     view = run.album.view(1, 48)
     assert view.index == 1
-    assert view.hints.shape == (len(view.boxes), len(world.dataset.classes))
-    torch.testing.assert_close(view.hints[:6], kept[1].float())
-    assert (view.hints[6:] == -1).all()
+    assert view.hints.places.shape == (len(view.boxes), len(world.dataset.classes))
+    torch.testing.assert_close(view.hints.places[:6], kept[1].float())
+    assert (view.hints.places[6:] == -1).all()
     assert run.teacher is None
 
     monkeypatch.setattr("tag2box.engine.loop.look", lambda *_: pytest.fail("it has looked before"))
     again = make()
     again.phase = 1  # stopped after the warm start
     again._look_first()
-    assert all(map(torch.equal, again.album.hints, kept))
+    assert all(torch.equal(own.places, kept[index]) for index, own in enumerate(again.album.hints))
+
+
+def test_the_surer_count_more_and_every_tag_the_same():
+    tags = torch.tensor([[True, False], [True, True], [False, True], [True, False]])
+    places = [torch.tensor([[best, best], [-0.5, 0.1]]).half() for best in (0.9, 0.6, 0.7)] + [torch.zeros(0, 2).half()]
+    sureness = torch.stack([own.sureness for own in with_sureness(places, tags)])
+    assert (sureness[0, 0] / sureness[1, 0]).item() == pytest.approx((0.9 / 0.6) ** SHARPNESS, rel=0.01)
+    assert not sureness[~tags].any()
+    assert sureness[3].tolist() == [0, 0]  # it has no regions to speak for
+    for label in range(2):
+        assert sureness[tags[:, label], label].mean().item() == pytest.approx(1)
+
+
+def test_views_with_some_of_their_proposals_have_those_hints(world, make_recipe, make_nets):
+    nets = make_nets(world, make_recipe(data={"cache": False, "drawn_proposals": 5}))
+    count, classes = len(nets.album.proposals(0)), len(world.dataset.classes)
+    nets.album.hints = [Hints(torch.arange(count * classes).view(count, classes) / 100, torch.ones(classes))] * 6
+    whole, some = nets.album.view(0, 48), nets.album.view(0, 48, draw=torch.Generator().manual_seed(0))
+    assert len(some.boxes) == 5 < count
+    for box, row in zip(some.boxes, some.hints.places, strict=True):
+        (place,) = (whole.boxes == box).all(1).nonzero()[0]
+        assert torch.equal(row, whole.hints.places[place])

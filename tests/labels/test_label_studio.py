@@ -12,8 +12,10 @@ import pytest
 from defusedxml.ElementTree import parse
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image, ImageOps
 
 from tag2box.labels.label_studio import write_label_studio
+from tag2box.labels.records import LabelledImage, LabelledSet
 
 
 def read_interface(file: Path):
@@ -88,6 +90,9 @@ def test_tasks(awkward, tmp_path, images_as):
         file = served(task["data"]["image"], tmp_path)
         assert file.is_file()
         assert file.is_relative_to(out / "images")
+        with Image.open(file) as picture:
+            assert picture.format in {"JPEG", "PNG", "GIF", "BMP", "WEBP"}  # what browsers show
+            assert ImageOps.exif_transpose(picture).size == image.size
         results = [result for made in task["predictions"] for result in made["result"]]
         assert [result["value"]["rectanglelabels"][0] for result in results] == [label.name for label in image.labels]
         for result, label in zip(results, image.labels, strict=True):
@@ -97,6 +102,26 @@ def test_tasks(awkward, tmp_path, images_as):
         assert [made["score"] for made in task["predictions"]] == [
             pytest.approx(min(label.score for label in image.labels)) for _ in image.labels[:1]
         ]
+
+
+@pytest.mark.parametrize("images_as", ["link", "copy"])
+def test_pictures_that_browsers_do_not_show(save_turned, tmp_path, images_as):
+    names = ["a.tif", "a.tif.png", "b.ppm", "c.png"]
+    paths = [save_turned(tmp_path / "photos" / name) for name in names]
+    paths.append(save_turned(tmp_path / "photos" / "a tiff.jpg", format="TIFF"))
+    before = [path.read_bytes() for path in paths]
+    images = tuple(LabelledImage(path.name, path, (30, 20), ()) for path in paths)
+    out = tmp_path / "out"
+    out.mkdir()
+    write_label_studio(LabelledSet(("cat",), images, "all"), out, name="out", images_as=images_as)
+    tasks = json.loads((out / "tasks.json").read_text())
+    placed = [served(task["data"]["image"], tmp_path) for task in tasks]
+    assert [file.name for file in placed] == ["a.tif.png.png", "a.tif.png", "b.ppm.png", "c.png", "a tiff.jpg.png"]
+    assert [path.read_bytes() for path in paths] == before
+    for file, path in zip(placed, paths, strict=True):
+        with Image.open(file) as picture, Image.open(path) as original:
+            assert picture.format == "PNG"
+            np.testing.assert_array_equal(picture, original)
 
 
 def test_pictures_where_they_are(awkward, tmp_path):

@@ -136,7 +136,7 @@ def pseudo_truths(view: View, outputs: Outputs, settings: Rounds) -> tuple[Tenso
     samples = constrained_argmax(clamped(scores, view.known), view.tags)  # [K, B]
     taught = samples
     if settings.promise:
-        scores = with_promise(scores, settings.promise, view.hints)
+        scores = with_promise(scores, settings.promise, view.hints.places if view.hints else None)
         taught = constrained_argmax(clamped(scores, view.known), view.tags)
     boxes = decode(of_samples(outputs.offsets.float(), taught), view.boxes, FAST_RCNN)  # [K, B, 4]
     picks: list[PseudoTruth] = pseudo_ground_truths(
@@ -147,21 +147,21 @@ def pseudo_truths(view: View, outputs: Outputs, settings: Rounds) -> tuple[Tenso
     return samples, [with_known(truth, view.known) for truth in truths]
 
 
-def with_promise(scores: Tensor, weight: float, hints: Tensor | None = None) -> Tensor:
+def with_promise(scores: Tensor, weight: float, places: Tensor | None = None) -> Tensor:
     """Scores [..., B, C + 1] of proposals in stored order, those of objects raised before the tenth, lowered after it.
 
     Proposals come in the order of how often selective search found them, and of their size: whole objects before
     their parts. A part that tells the class is all that a net needs to learn the tags, so nothing else speaks for the
     whole. No box that somebody drew is behind it. It weighs on what is taught, not on the distribution itself.
 
-    Where there are hints [B, C] they say more than the order: each class's proposals are lowered by how much less
-    speaks for them than for its best.
+    Where there are hints, `places` [B, C], they say more than the order: each class's proposals are lowered by how much
+    less speaks for them than for its best.
     """
-    if hints is None:
+    if places is None:
         ranks = torch.arange(scores.shape[-2], device=scores.device, dtype=scores.dtype)
         bonus = weight * (math.log(10) - (1 + ranks).log())[:, None]  # [B, 1]
     else:
-        bonus = weight * (hints - hints.amax(dim=0, keepdim=True)) if len(hints) else hints  # [B, C]
+        bonus = weight * (places - places.amax(dim=0, keepdim=True)) if len(places) else places  # [B, C]
     return torch.cat([scores[..., :1], scores[..., 1:] + bonus], dim=-1)
 
 

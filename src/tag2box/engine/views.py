@@ -18,6 +18,7 @@ from tag2box.engine.loader import FromFiles, Loader, make_loader
 from tag2box.engine.plan import Showing
 from tag2box.inference import flip_boxes, resized
 from tag2box.known import Known
+from tag2box.mil import Hints
 from tag2box.nets.backbone import Trunk
 from tag2box.nets.roi_head import RoIHead
 from tag2box.proposals.store import ProposalStore
@@ -48,8 +49,8 @@ class View:
     """What a person has said of it."""
     index: int = -1
     """The picture's number in its data set."""
-    hints: Tensor | None = None
-    """For each class, how much speaks for each proposal's being all of an object [B, C] (`engine.hints`)."""
+    hints: Hints | None = None
+    """What a teacher's view says of its proposals (`engine.hints`)."""
 
 
 def show(
@@ -91,7 +92,8 @@ def drawn(view: View, number: int, generator: torch.Generator) -> View:
     others = first + torch.randperm(len(view.boxes) - first, generator=generator)[: number - first]
     rows = torch.cat([torch.arange(first), others.sort().values])
     rows = rows.to(view.boxes.device, non_blocking=True)
-    return replace(view, boxes=view.boxes[rows], hints=None if view.hints is None else view.hints[rows])
+    hints = None if view.hints is None else view.hints._replace(places=view.hints.places[rows])
+    return replace(view, boxes=view.boxes[rows], hints=hints)
 
 
 class Album:
@@ -116,8 +118,8 @@ class Album:
         self._trunk, self._head = trunk, head
         self._kept: dict[tuple[int, int, bool], View] | None = {} if data.cache and trunk.frozen else None
         self._loader: Loader = FromFiles(dataset, store, data, device)
-        self.hints: Sequence[Tensor] | None = None
-        """Of each picture [R_i, C], for its first proposals: what views come with from then on."""
+        self.hints: Sequence[Hints] | None = None
+        """Of each picture, for its first proposals: what views come with from then on."""
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -178,12 +180,12 @@ class Album:
         )
         return replace(view, index=index, hints=self._hints(index, len(view.boxes)))
 
-    def _hints(self, index: int, count: int) -> Tensor | None:
-        """Of that picture's proposals [B, C]; nothing speaks for those past the first that were looked at."""
+    def _hints(self, index: int, count: int) -> Hints | None:
+        """Of that picture's proposals; nothing speaks for those past the first that were looked at."""
         if self.hints is None:
             return None
-        hints = self.hints[index].to(self.device, non_blocking=True).float()
-        return functional.pad(hints, (0, 0, 0, count - len(hints)), value=-1.0)
+        places, sureness = (part.to(self.device, non_blocking=True).float() for part in self.hints[index])
+        return Hints(functional.pad(places, (0, 0, 0, count - len(places)), value=-1.0), sureness)
 
     def _what_is_known(self, index: int) -> Decided | None:
         """Of that picture, in its own pixels; worked out once."""

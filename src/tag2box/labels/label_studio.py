@@ -1,6 +1,7 @@
 """Label Studio: tasks with predictions to be looked over, and the labelling interface they fit."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -8,13 +9,15 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from tag2box import __version__
 from tag2box.labels.naming import relative_names
-from tag2box.labels.placing import place_all
+from tag2box.labels.placing import picture_format, place_all
 from tag2box.labels.records import Label, LabelledImage, LabelledSet
 from tag2box.report.pictures import CLASS_COLOURS
 
 LOCAL_FILES = "/data/local-files/?d="
 IMAGE, RECTANGLES = "image", "label"
 """Names of the two parts of the interface; every box names them."""
+_SHOWN = {"JPEG", "MPO", "PNG", "GIF", "BMP", "WEBP", "AVIF"}
+"""What browsers show, and with them Label Studio."""
 
 
 def write_label_studio(
@@ -22,11 +25,14 @@ def write_label_studio(
 ) -> tuple[Path, int]:
     """`tasks.json` to import, `config.xml` for the labelling interface, and pictures in `images/`.
 
+    Among these, a picture that browsers do not show is a PNG: `a.tif` becomes `a.tif.png`.
     Pictures are fetched below the address `image_root` or, without one, as local files: their path starts at the folder
     above the output, which will be called `name`, or without pictures in it at the one above the data set's own folder.
     Returns the first file, and how many linked pictures their EXIF tag turns.
     """
     root, names = relative_names([image.path for image in labelled.images])
+    if images_as != "none":
+        names = _shown_names([image.path for image in labelled.images], names)
     above = f"{root.name}/" if images_as == "none" else f"{name}/images/"
     start = f"{LOCAL_FILES}{quote(above)}" if image_root is None else f"{image_root.rstrip('/')}/"
     tasks = [
@@ -37,6 +43,20 @@ def write_label_studio(
     (out / "config.xml").write_text(_interface(labelled.classes), encoding="utf-8")
     pairs = zip(labelled.images, names, strict=True)
     return Path("tasks.json"), place_all(((image.path, out / "images" / name) for image, name in pairs), images_as)
+
+
+def _shown_names(paths: Sequence[Path], names: Sequence[str]) -> list[str]:
+    """Each picture's name, with another extension where it is to become a PNG, and no two alike."""
+    taken = {name.casefold() for name in names}
+    out = []
+    for path, name in zip(paths, names, strict=True):
+        shown = name
+        if picture_format(path) not in _SHOWN:
+            while shown.casefold() in taken:
+                shown += ".png"
+            taken.add(shown.casefold())
+        out.append(shown)
+    return out
 
 
 def _task(number: int, image: LabelledImage, address: str) -> dict[str, Any]:
