@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tag2box.boxes import Boxes
-from tag2box.errors import InputError
+from tag2box.errors import InputError, how_to_install
 
 if TYPE_CHECKING:
     import supervision
@@ -77,9 +77,8 @@ class Detections:
         try:
             import supervision
         except ImportError:
-            raise InputError(
-                "expected the package supervision, found it not installed: pip install 'tag2box[supervision]'"
-            ) from None
+            how = how_to_install("supervision")
+            raise InputError(f"expected the package supervision, found it not installed: {how}") from None
         names = np.array(self.classes, dtype=np.str_)
         return [
             supervision.Detections(

@@ -38,11 +38,20 @@ def require_choice(option: str, found: str, choices: Iterable[str]) -> None:
         raise InputError(f"expected {option} {', '.join(others)} or {last}, found '{found}'{hint}")
 
 
+def how_to_install(extra: str) -> str:
+    """What to type for an extra: from wherever tag2box came from.
+
+    >>> how_to_install("review")
+    "pip install 'tag2box[review]', or '.[review]' in the folder of tag2box"
+    """
+    return f"pip install 'tag2box[{extra}]', or '.[{extra}]' in the folder of tag2box"
+
+
 def require_packages(*names: str, extra: str) -> None:
     """Find out before the work that a package which comes with an extra is not installed."""
     for name in names:
         if find_spec(name) is None:
-            raise InputError(f"expected the package {name}, found none: pip install 'tag2box[{extra}]'")
+            raise InputError(f"expected the package {name}, found none: {how_to_install(extra)}")
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:

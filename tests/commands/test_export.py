@@ -199,6 +199,7 @@ def test_a_package_that_is_missing(package, run, monkeypatch, capsys, no_net):
     no_net()
     monkeypatch.setattr("tag2box.errors.find_spec", lambda name: None if name == package else name)
     assert main(["export", str(run)]) == 2
-    expected = f"tag2box: expected the package {package}, found none: pip install 'tag2box[export]'\n"
+    how = "pip install 'tag2box[export]', or '.[export]' in the folder of tag2box"
+    expected = f"tag2box: expected the package {package}, found none: {how}\n"
     assert capsys.readouterr().err == expected
     assert (main(["export", str(run), "--no-check"]) == 0) == (package == "onnxruntime")

@@ -180,7 +180,8 @@ def test_a_missing_package(run, photos, package, capsys, monkeypatch):
     monkeypatch.setattr("tag2box.errors.find_spec", lambda name: None if name == package else True)
     assert main(["review", str(run), str(photos)]) == 2
     assert capsys.readouterr().err == (
-        f"tag2box: expected the package {package}, found none: pip install 'tag2box[review]'\n"
+        f"tag2box: expected the package {package}, found none: pip install 'tag2box[review]', "
+        "or '.[review]' in the folder of tag2box\n"
     )
 
 

@@ -229,7 +229,7 @@ def test_odd_tags_are_told(make_devkit, engine, tmp_path, capsys):
     path = write(tmp_path / "p.safetensors", list("abcd"), [3, 3, 3, 3])
     run_train(year, path, out=tmp_path / "run")
     lines = capsys.readouterr().out.splitlines()
-    assert "1 of them have no tag: they are taken to show none of the classes" in lines
+    assert "1 image without a tag: taken to show none of the classes" in lines
     assert "a single image, so little to learn, of dog" in lines
     assert engine.calls[0].dataset.ids == ("a", "b", "c", "d")
 

@@ -150,6 +150,7 @@ class Run:
         self.process = subprocess.Popen(
             [*map(str, command), "--workers", "2", "--preset", "thorough", "--out", str(out)],
             start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a suite in the background ignores it
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -14,7 +14,8 @@ def parser() -> Parser:
         "The file takes a picture of any size and proposals, and gives boxes, scores and labels: resizing, the net\n"
         "and non-maximum suppression are inside, class names and recipe in its metadata. Before it gets its name it\n"
         "is compared with PyTorch on twenty pictures: boxes to half a pixel, scores to 0.001. What does not agree is\n"
-        "not kept (exit code 1). Needs pip install 'tag2box[export]'. How to use the file: docs/deploy.md",
+        "not kept (exit code 1). Needs pip install 'tag2box[export]', or '.[export]' in the folder of tag2box. How to\n"
+        "use the file: docs/deploy.md",
         f"{DATA_FORMATS}\n\n"
         "examples:\n"
         "  tag2box export runs/photos-1\n"

@@ -16,7 +16,7 @@ def parser() -> Parser:
         "count most. RUN is a run directory of `tag2box train` with both nets. Ctrl-C ends the review.\n\n"
         "Every decision is kept at once in RUN/review.sqlite; the same command goes on from there. `train --reviewed`\n"
         "learns from them, and --export writes them as boxes.json for `label --known`.\n"
-        "Needs pip install 'tag2box[review]'.",
+        "Needs pip install 'tag2box[review]', or '.[review]' in the folder of tag2box.",
         f"{DATA_FORMATS}\n\n"
         "examples:\n"
         "  tag2box review runs/photos-1 photos/\n"

@@ -71,7 +71,8 @@ def label_dataset(
         "labels": summary,
     }
     main, turned = output.write(labelled, facts, **_numbers(part))
-    _report(summary, by, least, main, turned)
+    given = sum(len(boxes) for image in decisions.values() for boxes in image.values())
+    _report(summary, by, least, main, turned, given)
     return summary
 
 
@@ -152,11 +153,12 @@ def _numbers(part: Part) -> dict[str, dict[str, int]]:
     }
 
 
-def _report(summary: Summary, by: str, score: float, main: Path, turned: int) -> None:
+def _report(summary: Summary, by: str, score: float, main: Path, turned: int, given: int) -> None:
     console = Console(highlight=False)
     count = f"{counted(summary['all']['boxes'], 'label')} in {counted(summary['all']['images'], 'image')}"
+    count += f", {given:,} of them a person's, the others" if given else ","
     against = "; precision and recall at IoU 0.5, in per cent" if "precision" in summary["all"] else ""
-    console.print(f"{count}, by the {by} net, score ≥ {score:g} and the best of each tag{against}", soft_wrap=True)
+    console.print(f"{count} by the {by} net, score ≥ {score:g} and the best of each tag{against}", soft_wrap=True)
     console.print(summary_table(summary))
     if turned:
         console.print(

@@ -1,6 +1,7 @@
 """A run directory: which one, with which settings, and what a run writes into it as it goes."""
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
@@ -21,7 +22,7 @@ from tag2box.files import make_folder, require_writable
 from tag2box.report.curves import plot_results
 from tag2box.report.example_pictures import keep_pictures
 from tag2box.report.findings import PICTURES, Findings, read_findings, write_findings
-from tag2box.report.results import write_results
+from tag2box.report.results import in_a_line, write_results
 from tag2box.report.sample_pictures import draw_all_samples
 from tag2box.report.samples import SampleView, append_samples, read_samples
 from tag2box.report.sum_up import reached, sum_up
@@ -175,6 +176,8 @@ class RunReport:
         self.rows = rows
         write_results(self.run / "results.csv", rows)
         plot_results(rows, self.run / "results.png")
+        if not sys.stderr.isatty():  # where there is no bar to watch, a log
+            print(in_a_line(rows[-1]), file=sys.stderr, flush=True)
 
     def samples(self, followed: "list[Followed]") -> None:
         """The pictures that are followed, after the stage just finished."""

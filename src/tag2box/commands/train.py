@@ -23,6 +23,7 @@ from tag2box.commands.run_folder import (
 from tag2box.config import Recipe, write_recipe
 from tag2box.data import Dataset
 from tag2box.errors import InputError, name_some
+from tag2box.evaluation.tables import counted
 from tag2box.files import make_folder
 from tag2box.known import Known
 from tag2box.report.page import write_report
@@ -162,7 +163,7 @@ def _describe_tags(dataset: Dataset, console: Console) -> None:
     untagged, counts = int((~tags.any(axis=1)).sum()), tags.sum(axis=0)
     console.print(f"learning {len(dataset.classes)} classes from the tags of {len(dataset):,} images")
     if untagged:
-        console.print(f"{untagged:,} of them have no tag: they are taken to show none of the classes")
+        console.print(f"{counted(untagged, 'image')} without a tag: taken to show none of the classes")
     for count, words in ((0, "no image, so nothing to learn"), (1, "a single image, so little to learn")):
         names = [name for name, number in zip(dataset.classes, counts, strict=True) if number == count]
         if names:

@@ -19,6 +19,7 @@ from tag2box.inference import Found, Seen, as_detections, average_views, flip_bo
 from tag2box.mil import MilNet, MilOutputs, refined_scores, wsddn_scores
 from tag2box.nets.conditional import ConditionalNet
 from tag2box.nets.prediction import Outputs, PredictionNet
+from tag2box.progress import progress
 
 Scorer = Callable[[Sequence[View]], list[tuple[Tensor, Tensor]]]
 """Views' probabilities [B, C + 1] and boxes [B, C + 1, 4]."""
@@ -73,9 +74,11 @@ def detect(
     """
     chosen = range(0, len(album), -(-len(album) // most)) if most else range(len(album))
     found: dict[int, Found] = {}
-    for indices in _together(album, chosen):
-        for index, seen in zip(indices, _look(scorer, album, indices, recipe), strict=True):
-            found[index] = _select(*seen, album, index, recipe, tagged_only, min_score)
+    with progress("scoring", len(chosen)) as count_one:
+        for indices in _together(album, chosen):
+            for index, seen in zip(indices, _look(scorer, album, indices, recipe), strict=True):
+                found[index] = _select(*seen, album, index, recipe, tagged_only, min_score)
+                count_one()
     ids = [album.dataset[index].id for index in chosen]
     return as_detections(album.dataset.classes, ids, [found[index] for index in chosen])
 
@@ -163,10 +166,12 @@ def measure_diversities(
     number = recipe.rounds.samples
     recipe = replace(recipe, rounds=replace(recipe.rounds, samples=4 * number if number > 1 else 1))
     rows = []
-    for index in chosen:
-        view = album.view(index, recipe.inference.scales[0], draw=generator_for(recipe.seed, -3, index))
-        sampled = sample_view(conditional, prediction, view, recipe, recipe.seed, -1, index)
-        rows.append(torch.stack(diversities(sampled.probabilities, sampled.samples)))
+    with progress("diversities", len(chosen)) as count_one:
+        for index in chosen:
+            view = album.view(index, recipe.inference.scales[0], draw=generator_for(recipe.seed, -3, index))
+            sampled = sample_view(conditional, prediction, view, recipe, recipe.seed, -1, index)
+            rows.append(torch.stack(diversities(sampled.probabilities, sampled.samples)))
+            count_one()
     pc, cc, pp = torch.stack(rows).mean(0).tolist()
     gamma = recipe.rounds.gamma
     return {"div_pc": pc, "div_cc": cc, "div_pp": pp, "disc": pc - gamma * cc - (1 - gamma) * pp}

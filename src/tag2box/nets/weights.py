@@ -75,7 +75,8 @@ def initialise(module: nn.Module) -> None:
 
 def _matching(weights: Weights, key: str, shape: torch.Size) -> Tensor:
     if key not in weights.tensors:
-        raise InputError(f"{weights.source}: expected a tensor '{key}', found none among its {len(weights.tensors)}")
+        found = f"found none among its {len(weights.tensors)}; is it another net's? --backbone.name says whose"
+        raise InputError(f"{weights.source}: expected a tensor '{key}', {found}")
     tensor = weights.tensors[key]
     if tensor.shape != shape:
         raise InputError(f"{weights.source}: expected '{key}' of shape {[*shape]}, found {[*tensor.shape]}")

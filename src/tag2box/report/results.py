@@ -84,6 +84,17 @@ def stage_name(stage: str) -> str:
     return {"wsddn": "WSDDN", "refined": "refined (OICR)"}.get(stage, stage)
 
 
+def in_a_line(row: Row) -> str:
+    """A stage as a line of a log.
+
+    >>> in_a_line({"stage": "round-1", "map": 63.04, "disc": 0.10239, "seconds": 84.2})
+    'round 1: mAP 63.0, DISC 0.1024; 84 s'
+    """
+    names = {"map": "mAP", "corloc": "CorLoc", "disc": "DISC"}
+    found = [f"{names[key]} {format_value(key, number(row, key))}" for key in names if math.isfinite(number(row, key))]
+    return f"{stage_name(str(row['stage']))}: {', '.join(found) or 'done'}; {number(row, 'seconds'):.0f} s"
+
+
 def format_value(column: str, value: float) -> str:
     """As many digits as can be read and compared; a dash for what was not measured.
 
