@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tag2box.pair import Study
-from tag2box.uncertainty import class_uncertainty, image_uncertainty, tagged_labels, uncertainty
+from tag2box.uncertainty import class_uncertainty, image_uncertainty, tagged_labels
 
 
 def study_of(probabilities, samples) -> Study:
@@ -51,7 +51,7 @@ def test_of_a_picture_as_the_slow_loop_has_it(case, gamma):
     assert found[:2] == pytest.approx(slowly(study.probabilities, study.samples, gamma), abs=1e-6)
     best = [max(row[label] for row in study.probabilities.tolist()) for label in tagged_labels(study)]
     assert found.confidence == pytest.approx(min(best) if best else 1)
-    assert uncertainty(study, gamma) == pytest.approx(found.dissimilarity + found.self_diversity)
+    assert found.total == pytest.approx(found.dissimilarity + found.self_diversity)
 
 
 @settings(deadline=None, max_examples=60)
@@ -79,7 +79,7 @@ def test_nets_that_agree_are_sure():
 def test_samples_that_differ_are_not():
     probabilities = torch.tensor([[0.5, 0.5], [0.5, 0.5]])
     same, other = (study_of(probabilities, torch.tensor(rows)) for rows in ([[1, 0], [1, 0]], [[1, 0], [0, 1]]))
-    assert uncertainty(other) > uncertainty(same) > 0
+    assert image_uncertainty(other).total > image_uncertainty(same).total > 0
 
 
 def test_without_a_tag():

@@ -31,11 +31,6 @@ class Uncertainty(NamedTuple):
         return self.dissimilarity + self.self_diversity
 
 
-def uncertainty(study: Study, gamma: float = 0.5) -> float:
-    """One number for a picture: the more, the sooner somebody should look at it."""
-    return image_uncertainty(study, gamma).total
-
-
 def image_uncertainty(study: Study, gamma: float = 0.5) -> Uncertainty:
     """Over all labels. Without a tag nothing has to be found, and confidence is 1."""
     best = [_best(study, label) for label in tagged_labels(study)]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 FILE = "review.sqlite"
-LOOKS = 1
+LOOKS = 2
 """Raised when what is kept of a look changes."""
 
 

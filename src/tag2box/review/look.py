@@ -13,7 +13,8 @@ from tag2box.labels.choosing import choose
 from tag2box.labels.consensus import agreed
 from tag2box.labels.records import inside
 from tag2box.pair import Pair, Study
-from tag2box.uncertainty import class_uncertainty, uncertainty
+from tag2box.ranking import doubts_of
+from tag2box.uncertainty import class_uncertainty
 
 Box = list[float]
 """x0, y0, x1, y1 in the picture's own pixels, inside it, to a tenth."""
@@ -73,7 +74,8 @@ def look_at(pair: Pair, study: Study, image: TaggedImage, scores: Mapping[str, f
             "agreed": by_samples[name],
         }
 
-    return {"uncertainty": uncertainty(study, gamma), "classes": {name: of_class(name) for name in image.tags}}
+    doubts = doubts_of(pair, image, study).doubts  # as `tag2box rank` orders pictures
+    return {"uncertainty": doubts and doubts.doubt, "classes": {name: of_class(name) for name in image.tags}}
 
 
 def _labels(pair: Pair, found: Found, image: TaggedImage, score: float) -> dict[str, list[Box]]:
