@@ -121,6 +121,8 @@ class Warm:
     """Learning rate of that."""
     epochs: int = 16
     """Times that every picture is shown."""
+    least_steps: int = 0
+    """Or more often, for so many steps in all: of few pictures each has to be shown more."""
     rate: float = 1e-3
     """Learning rate."""
     branches: int = 3

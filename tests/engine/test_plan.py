@@ -36,6 +36,12 @@ def test_the_phases_of_a_recipe():
     assert [one.name for one in plan[:3]] == ["warm start", "round 1, conditional net", "round 1, prediction net"]
 
 
+@pytest.mark.parametrize(("images", "steps"), [(8, 100), (40, 100), (400, 200)])
+def test_few_pictures_are_shown_more_often(images: int, steps: int):
+    recipe = Recipe(optimiser=Optimiser(images=4), warm=Warm(epochs=2, least_steps=100), rounds=Rounds(number=0))
+    assert [one.steps for one in phases(recipe, images)] == [steps]
+
+
 def test_the_rates_fall_evenly_over_the_rounds():
     rounds = Rounds(number=5, conditional_rate=1.0, conditional_decay=0.2, prediction_rate=2.0, prediction_decay=0.5)
     plan = phases(Recipe(rounds=rounds), 40)

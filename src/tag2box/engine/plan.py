@@ -47,7 +47,7 @@ def phases(recipe: Recipe, images: int) -> list[Phase]:
         plan.append(Phase("lessons", 0, _steps(teacher.epochs, per_epoch), teacher.rate))
     if warm.tag_epochs:
         plan.append(Phase("tags", 0, _steps(warm.tag_epochs, per_epoch), warm.tag_rate))
-    plan.append(Phase("warm", 0, _steps(warm.epochs, per_epoch), warm.rate))
+    plan.append(Phase("warm", 0, max(_steps(warm.epochs, per_epoch), warm.least_steps), warm.rate))
     for number in range(1, rounds.number + 1):
         done = (number - 1) / max(rounds.number - 1, 1)
         rate = rounds.conditional_rate * (1 - (1 - rounds.conditional_decay) * done)
