@@ -75,7 +75,7 @@ def initialise(module: nn.Module) -> None:
 
 def _matching(weights: Weights, key: str, shape: torch.Size) -> Tensor:
     if key not in weights.tensors:
-        found = f"found none among its {len(weights.tensors)}; is it another net's? --backbone.name says whose"
+        found = f"found none among its {len(weights.tensors)}; is it of another net? --backbone.name, or --teacher.name, says of which"
         raise InputError(f"{weights.source}: expected a tensor '{key}', {found}")
     tensor = weights.tensors[key]
     if tensor.shape != shape:
