@@ -24,8 +24,8 @@ from tag2box.config import Rounds, Warm
 from tag2box.engine.forward import conditional_outputs, noise_for, prediction_outputs
 from tag2box.engine.steps import ConditionalStep, PredictionStep, WarmStep, pseudo_truths
 from tag2box.engine.views import View
-from tag2box.mil import MilNet, conditional_from_mil, prediction_from_mil
 from tag2box.nets import build_trunk_and_head
+from tag2box.nets.mil import MilNet, conditional_from_mil, prediction_from_mil
 
 CLASSES, SAMPLES = 20, 5
 TARGET_RATIO, TARGET_GB = 2.2, 8.0

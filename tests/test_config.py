@@ -28,7 +28,7 @@ def test_packaged_recipes_round_trip(name, tmp_path):
 
 
 def test_names():
-    assert recipe_names() == ["demo", "fast", "paper", "voc07"]
+    assert recipe_names() == ["demo", "fast", "paper", "voc07", "voc07_vgg16"]
 
 
 def test_a_file_builds_on_a_base(tmp_path):
@@ -137,7 +137,7 @@ def test_a_file_that_does_not_fit(text, message, tmp_path):
 
 
 def test_no_such_recipe():
-    with pytest.raises(InputError, match=r"expected a recipe \(demo, fast, paper, voc07\) .* did you mean 'paper'\?"):
+    with pytest.raises(InputError, match=r"expected a recipe \(demo, fast, paper, voc07, voc07_vgg16\) .* did you mean 'paper'\?"):
         load_recipe("papr")
 
 

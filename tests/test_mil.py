@@ -11,13 +11,8 @@ from tag2box.disco.offsets import encode
 from tag2box.mil import (
     MARGIN,
     Bags,
-    MilHead,
-    MilNet,
-    MilOutputs,
     Targets,
-    conditional_from_mil,
     mil_losses,
-    prediction_from_mil,
     refined_scores,
     refinement_loss,
     refinement_targets,
@@ -26,6 +21,7 @@ from tag2box.mil import (
     wsddn_scores,
 )
 from tag2box.nets import build_trunk_and_head
+from tag2box.nets.mil import MilHead, MilNet, MilOutputs, conditional_from_mil, prediction_from_mil
 from tag2box.voting import coverage, voted_overlaps
 
 IMAGES = torch.randint(0, 256, (2, 3, 48, 64), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
@@ -150,7 +146,7 @@ def test_two_classes_never_share_a_seed_and_the_surer_one_chooses_first():
 @pytest.mark.parametrize("tags", [(False, False), (True, True)])
 def test_targets_without_proposals(tags: tuple[bool, bool]):
     targets = targets_of(torch.zeros(0, 2), NONE, torch.tensor(tags))
-    assert [len(field) for field in targets] == [0, 0, 0]
+    assert [len(field) for field in targets] == [0, 0, 0, 0]
     assert refinement_loss(torch.zeros(0, 3), targets) == 0
     assert regression_loss(torch.zeros(1, 0, 3, 4), NONE[None], Targets(*(field[None] for field in targets))) == 0
 
@@ -201,7 +197,7 @@ def test_regression_loss_against_a_loop():
         for k in range(4):
             apart = abs(float(offsets[i, targets.labels[i], k] - wanted[k]))
             loss += targets.weights[i].item() / 0.9 * (apart**2 / 2 if apart < 1 else apart - 0.5)
-    batch = Targets(*(field[None] for field in targets))
+    batch = Targets(*(field[None] for field in targets[:3]))
     assert regression_loss(offsets[None], boxes[None], batch).item() == pytest.approx(loss, rel=1e-5)
 
 
@@ -342,3 +338,46 @@ def test_half_precision_by_autocast():
     full = mil_losses(net(IMAGES, BOXES).split([3, 1])[0], BOXES[:1], [tags])
     torch.testing.assert_close(losses.wsddn, full.wsddn, rtol=0.05, atol=0.05)
     assert losses.wsddn.dtype == torch.float32
+
+
+def test_what_touches_no_seed_is_of_no_class_but_the_tags():
+    """Against a loop: it has the weight of its nearest seed, and any label that the tags allow is as good."""
+    logits, tags = torch.randn(4, 4, generator=torch.Generator().manual_seed(0)), torch.tensor([True, False, True])
+    labels, weights, apart = [1, 0, 0, 0], [0.6, 0.6, 0.0, 0.0], [0.0, 0.0, 0.6, 0.2]
+    targets = Targets(*map(torch.tensor, (labels, weights, labels, apart)))
+    chances, loss = logits.double().softmax(1), 0.0
+    for i, share in enumerate((0.6 / 2.0, 0.6 / 2.0, 0.6 / 2.0, 0.2 / 2.0)):  # an object has 0.3, its natural share
+        allowed = chances[i, labels[i]] if weights[i] else chances[i, 0] + chances[i, 1] + chances[i, 3]
+        loss -= share * math.log(allowed)
+    assert refinement_loss(logits, targets, tags).item() == pytest.approx(loss, rel=1e-5)
+    assert refinement_loss(logits, targets) == refinement_loss(logits[:2], Targets(*(one[:2] for one in targets)))
+
+
+def test_every_proposal_either_belongs_to_a_seed_or_lies_apart():
+    boxes, scores = _random_boxes(60, 3), torch.rand(60, 3, generator=torch.Generator().manual_seed(1))
+    targets = targets_of(scores, boxes, torch.tensor([True, False, True]))
+    belongs, apart = targets.weights > 0, targets.apart > 0
+    assert (belongs ^ apart).all()
+    assert belongs.any()
+    assert apart.any()
+
+
+def test_a_loss_of_what_lies_apart_alone_is_finite_and_pulls():
+    logits = torch.zeros(3, 3, requires_grad=True)
+    none = torch.zeros(3)
+    targets = Targets(none.long(), none, none.long(), torch.ones(3))
+    refinement_loss(logits, targets, torch.tensor([True, False])).backward()
+    assert (logits.grad[:, 2] > 0).all()  # away from the class without a tag
+    assert (logits.grad[:, :2] < 0).all()
+
+
+@pytest.mark.parametrize("aside", [False, True])
+def test_wsddn_aside_leaves_the_vectors_alone(aside: bool):
+    vectors = torch.randn(5, 6, requires_grad=True)
+    head = MilHead(dim=6, classes=3, aside=aside)
+    outputs = head(vectors)
+    wsddn_loss(
+        wsddn_scores(outputs.class_logits, outputs.proposal_logits), torch.tensor([True, False, False])
+    ).backward()
+    assert (vectors.grad is None) == aside
+    assert head.classification.weight.grad.abs().sum() > 0

@@ -56,8 +56,8 @@ class Data:
     max_proposals: int = 2000
     """The first so many of each picture's; they are stored in order of promise."""
     drawn_proposals: int = 0
-    """In training only so many at a time, the first half of them and others at random, where no features are kept;
-    0: all."""
+    """In training only so many at a time where no features are kept, the first half of them and others at random; in a
+    warm start with hints a quarter on a seed, most others around it. 0: all."""
     cache: bool = False
     """Keep the features of a frozen trunk in memory: computed once for each scale and flip."""
     resident: Literal["auto", "on", "off"] = "auto"
@@ -75,7 +75,7 @@ class Optimiser:
     weight_decay: float = 5e-4
     """Pull of the weights towards 0."""
     trunk_rate: float = 1.0
-    """The trunk's share of the learning rate: what was trained elsewhere is soon spoilt."""
+    """What was trained elsewhere, the trunk and a head of convolutions, has this share of the learning rate."""
     images: int = 2
     """Pictures in a step, over all processes."""
     accumulate: int = 1
@@ -133,6 +133,8 @@ class Warm:
     """Weight of the branches' losses beside WSDDN's."""
     first_refinement: float = 1.0
     """Weight of the first branch's loss beside the other branches'."""
+    boxes: float = 1.0
+    """Weight of the boxes' loss beside a branch's."""
     votes: bool = False
     """What teaches the next branch is the box that all proposals' scores speak for together, not the best one's."""
 
@@ -227,7 +229,7 @@ class Recipe:
 
 
 def load_recipe(name_or_file: str | Path = "paper", overrides: Mapping[str, Any] | None = None) -> Recipe:
-    """A recipe by its name (paper, voc07, fast, demo) or from a YAML file, with some fields changed.
+    """A recipe by its name (paper, voc07, voc07_vgg16, fast, demo) or from a YAML file, with some fields changed.
 
     A file names the fields that differ from the defaults above or, with `base: fast`, from another recipe's. Overrides
     are by full name, and may be text as on a command line.

@@ -6,21 +6,16 @@ by side: a GPU is kept waiting by many small operations more than by large ones.
 """
 
 from collections.abc import Callable, Sequence
-from copy import deepcopy
-from itertools import pairwise
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from tag2box.disco.offsets import PLAIN, Weights, encode
 from tag2box.explaining import agreed, explained
-from tag2box.nets.backbone import Trunk
-from tag2box.nets.conditional import ConditionalNet
-from tag2box.nets.prediction import BoxPredictor, PredictionNet
-from tag2box.nets.roi_head import RoIHead
+from tag2box.nets.mil import MilOutputs
 from tag2box.overlap import likeness, pair_iou, touches
 from tag2box.voting import coverage, voted_overlaps
 
@@ -28,33 +23,6 @@ MARGIN = 1e-6
 """Image-level scores keep this far from 0 and 1, where the cross-entropy is infinite."""
 OBJECTS = 0.25
 """The least share of a refinement loss that objects have, as in a mini-batch of Fast R-CNN."""
-
-
-class MilOutputs(NamedTuple):
-    """What the heads say of B proposals."""
-
-    class_logits: Tensor
-    """[B, C]: which class is this proposal?"""
-    proposal_logits: Tensor
-    """[B, C]: which proposal is this class?"""
-    refined: tuple[Tensor, ...]
-    """Logits of each refinement branch [B, C + 1]; column 0 is the background."""
-    offsets: Tensor | None
-    """For each label [B, C + 1, 4], where there is a regression branch."""
-
-    def split(self, counts: Sequence[int]) -> list["MilOutputs"]:
-        """The proposals of several images, image by image: `counts` says how many each has."""
-        edges = [sum(counts[:i]) for i in range(len(counts) + 1)]
-        return [self._rows(slice(*edge)) for edge in pairwise(edges)]
-
-    def arranged(self, rows: Tensor) -> "MilOutputs":
-        """With proposals picked and arranged by their numbers [N, B]: every field is then [N, B, …]."""
-        return self._rows(rows)
-
-    def _rows(self, rows: slice | Tensor) -> "MilOutputs":
-        refined = tuple(logits[rows] for logits in self.refined)
-        offsets = None if self.offsets is None else self.offsets[rows]
-        return MilOutputs(self.class_logits[rows], self.proposal_logits[rows], refined, offsets)
 
 
 class Targets(NamedTuple):
@@ -66,6 +34,8 @@ class Targets(NamedTuple):
     """The score of the seed that a proposal belongs to; 0: left out [N, B]."""
     seeds: Tensor
     """Index of that seed among the image's proposals, the target of its regression [N, B]."""
+    apart: Tensor | None = None
+    """The weights of those that touch no seed, of which only the tags say something; 0 elsewhere [N, B]."""
 
 
 class KnownSeeds(NamedTuple):
@@ -161,7 +131,7 @@ def refinement_targets(
     """
     scores = scores.detach()
     none = torch.zeros(bags.rows.shape, dtype=torch.long, device=scores.device)
-    nothing = Targets(none, scores.new_zeros(none.shape), none)
+    nothing = Targets(none, scores.new_zeros(none.shape), none, scores.new_zeros(none.shape))
     if not scores.shape[1]:
         return nothing
     tags, by_score = bags.tags, choice is None
@@ -187,8 +157,9 @@ def refinement_targets(
     near = pair_iou(bags.boxes, _rows_of(bags.boxes, seeds)).masked_fill(~there[:, None], -1)  # [N, B, T]
     overlap, nearest = near.max(dim=2)  # [N, B], [N, B]
     seeds, labels = seeds.gather(1, nearest), labels.gather(1, nearest)
-    counts = touches(bags.boxes, _rows_of(bags.boxes, seeds), overlap) & (overlap >= 0) & bags.counts
-    return Targets(labels * (overlap >= foreground), strength.gather(1, nearest) * counts, seeds)
+    near_one = touches(bags.boxes, _rows_of(bags.boxes, seeds), overlap)
+    weights = strength.gather(1, nearest) * ((overlap >= 0) & bags.counts)
+    return Targets(labels * (overlap >= foreground), weights * near_one, seeds, weights * ~near_one)
 
 
 def _rows_of(values: Tensor, indices: Tensor) -> Tensor:
@@ -237,19 +208,28 @@ def _seeds(choice: Tensor, tags: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return classes + 1, torch.stack(seeds, dim=1), torch.stack(best, dim=1) > -torch.inf
 
 
-def refinement_loss(logits: Tensor, targets: Targets) -> Tensor:
+def refinement_loss(logits: Tensor, targets: Targets, tags: Tensor | None = None) -> Tensor:
     """Cross-entropy of the proposals, weighted by their seeds' scores: [..., B, C + 1] and Targets → [...].
 
     Divided by the sum of the weights. WSDDN's top scores are tiny at first, and a plain mean would learn nothing; so
     the scores say how much a seed counts beside the image's others, and every image counts the same. Objects have a
     quarter of the weight, or their natural share where that is more: beside hundreds of parts and surroundings the few
     proposals that match a seed would be called background like all the rest.
+
+    Where `tags` [..., C] are given, what touches no seed counts beside the surroundings: it may hold an object that was
+    missed, but none of a class that the image does not have.
     """
-    losses = -logits.float().log_softmax(dim=-1).gather(-1, targets.labels[..., None]).squeeze(-1)  # [..., B]
-    is_object = targets.labels > 0
-    objects, others = targets.weights * is_object, targets.weights * ~is_object
+    chances = logits.float().log_softmax(dim=-1)
+    losses = -chances.gather(-1, targets.labels[..., None]).squeeze(-1)  # [..., B]
+    is_object, all_weights = targets.labels > 0, targets.weights
+    if tags is not None and targets.apart is not None:
+        possible = functional.pad(tags.to(logits.device, non_blocking=True), (1, 0), value=True)[..., None, :]
+        none_other = -chances.masked_fill(~possible, -torch.inf).logsumexp(dim=-1)
+        losses = torch.where(targets.apart > 0, none_other, losses)
+        is_object, all_weights = is_object & (targets.apart == 0), all_weights + targets.apart
+    objects, others = all_weights * is_object, all_weights * ~is_object
     tiny = torch.finfo(torch.float32).tiny
-    total, some, rest = (part.sum(-1, keepdim=True).clamp(min=tiny) for part in (targets.weights, objects, others))
+    total, some, rest = (part.sum(-1, keepdim=True).clamp(min=tiny) for part in (all_weights, objects, others))
     share = (some / total).clamp(min=OBJECTS)
     weights = share * objects / some + (1 - share) * others / rest
     return (weights * losses).sum(-1) / weights.sum(-1).clamp(min=tiny)
@@ -290,8 +270,8 @@ def mil_losses(
     outputs: of all their proposals, image after image. votes: seeds are what scores speak for together (`voting`), and
     the first branch's come from WSDDN's class scores: those over proposals are about single ones. hints: what speaks
     for each image's proposals from outside; the first branch's seeds are those of most of it, the others' also explain
-    the scores of the branch before (`explaining`), and images count by how sure the hints are. known: what a person has
-    said of each image (`refinement_targets`).
+    the scores of the branch before (`explaining`), and images count by how sure the hints are; what touches no seed is
+    then learnt to be of no class but the tags. known: what a person has said of each image (`refinement_targets`).
     """
     bags = Bags.of(boxes, tags)
     outputs = outputs.arranged(bags.rows)
@@ -307,7 +287,7 @@ def mil_losses(
     for branch, logits in enumerate(outputs.refined):
         choice = None if choose is None else choose(scores.detach(), branch)
         targets = refinement_targets(scores, bags, choice=choice, sureness=sureness, known=known)
-        refined.append(counts_for * refinement_loss(logits, targets))
+        refined.append(counts_for * refinement_loss(logits, targets, bags.tags if given else None))
         if outputs.offsets is not None and branch == len(outputs.refined) - 1:
             regression = counts_for * regression_loss(outputs.offsets, bags.boxes, targets, coding)
         scores = logits.float().softmax(dim=-1)[..., 1:]
@@ -348,72 +328,3 @@ def _by_hints(hints: Tensor, bags: Bags) -> Choose:
 def refined_scores(outputs: MilOutputs) -> Tensor:
     """The warm start's probabilities at test time, the mean of its refinement branches → [B, C + 1]."""
     return torch.stack([logits.float().softmax(dim=1) for logits in outputs.refined]).mean(dim=0)
-
-
-class MilHead(nn.Module):
-    """Linear layers on a proposal's vector: WSDDN's two, the refinement branches, and box regression if wanted."""
-
-    def __init__(self, *, dim: int, classes: int, branches: int = 3, regression: bool = False) -> None:
-        super().__init__()
-        self.classification = nn.Linear(dim, classes)
-        self.detection = nn.Linear(dim, classes)
-        self.refinements = nn.ModuleList(nn.Linear(dim, classes + 1) for _ in range(branches))
-        self.regression = nn.Linear(dim, 4 * (classes + 1)) if regression else None
-        for name, parameter in self.named_parameters():
-            spread = 0.001 if name.startswith("regression") else 0.01  # Fast R-CNN's
-            nn.init.normal_(parameter, std=spread) if parameter.dim() > 1 else nn.init.zeros_(parameter)
-
-    def forward(self, vectors: Tensor) -> MilOutputs:
-        """[B, dim] → MilOutputs."""
-        offsets = None if self.regression is None else self.regression(vectors).unflatten(1, (-1, 4))
-        refined = tuple(branch(vectors) for branch in self.refinements)
-        return MilOutputs(self.classification(vectors), self.detection(vectors), refined, offsets)
-
-
-class MilNet(nn.Module):
-    """Trunk and RoI head, as in the two nets, and the heads of the warm start."""
-
-    def __init__(
-        self, *, trunk: Trunk, head: RoIHead, classes: int, branches: int = 3, regression: bool = False
-    ) -> None:
-        super().__init__()
-        self.trunk, self.head, self.classes = trunk, head, classes
-        self.mil = MilHead(dim=head.dim, classes=classes, branches=branches, regression=regression)
-
-    def forward(self, images: Tensor, boxes: Sequence[Tensor]) -> MilOutputs:
-        """images: [N, 3, H, W], RGB in 0–255; boxes: N times [B_i, 4] → MilOutputs over ΣB_i: `split` them by image."""
-        return self.from_features(self.trunk.features(images), boxes)
-
-    def from_features(self, features: Tensor, boxes: Sequence[Tensor]) -> MilOutputs:
-        """The same from the trunk's maps [N, C', h, w]."""
-        return self.from_pooled(self.head.pool(features, boxes))
-
-    def from_pooled(self, pooled: Tensor) -> MilOutputs:
-        """The same from pooled features [ΣB_i, C', size, size]."""
-        outputs: MilOutputs = self.mil(self.head(pooled))
-        return outputs
-
-
-def prediction_from_mil(warm: MilNet) -> PredictionNet:
-    """A prediction net that starts as the warm start's last branch, with copies of its head and trunk."""
-    net = PredictionNet(trunk=deepcopy(warm.trunk), head=deepcopy(warm.head), classes=warm.classes)
-    _take_last_branch(net.predictor, warm.mil)
-    return net
-
-
-def conditional_from_mil(warm: MilNet, *, noise_spread: float = 0.1) -> ConditionalNet:
-    """A conditional net that starts the same way: with zero noise it gives what the prediction net gives."""
-    trunk, head = deepcopy(warm.trunk), deepcopy(warm.head)
-    net = ConditionalNet(trunk=trunk, head=head, classes=warm.classes, noise_spread=noise_spread)
-    _take_last_branch(net.predictor, warm.mil)
-    return net
-
-
-def _take_last_branch(predictor: BoxPredictor, mil: MilHead) -> None:
-    """Without a regression branch the offsets start at 0, so that both nets begin with the proposals as they are."""
-    predictor.scores.load_state_dict(mil.refinements[-1].state_dict())
-    with torch.no_grad():
-        if mil.regression is None:
-            nn.init.zeros_(predictor.offsets.weight)
-        else:
-            predictor.offsets.load_state_dict(mil.regression.state_dict())

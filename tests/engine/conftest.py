@@ -15,7 +15,7 @@ from tag2box.config import Backbone, Data, Head, Inference, Optimiser, Recipe, R
 from tag2box.data.records import Dataset, TaggedImage
 from tag2box.engine.making import build_warm
 from tag2box.engine.views import Album
-from tag2box.mil import MilNet, conditional_from_mil, prediction_from_mil
+from tag2box.nets.mil import MilNet, conditional_from_mil, prediction_from_mil
 from tag2box.proposals.store import ProposalStore, write_store
 
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 40), "blue": (40, 60, 230)}

@@ -9,7 +9,8 @@ from tag2box.engine.hints import SHARPNESS, RegionNet, Scale, find_places, load_
 from tag2box.engine.loop import Run
 from tag2box.engine.steps import with_promise
 from tag2box.engine.teacher import Looks
-from tag2box.mil import Bags, Hints, MilOutputs, mil_losses, refinement_loss, refinement_targets, wsddn_scores
+from tag2box.mil import Bags, Hints, mil_losses, refinement_loss, refinement_targets, wsddn_scores
+from tag2box.nets.mil import MilOutputs
 from tag2box.overlap import pair_iou
 
 TEACHER = {"name": "mobilenet_v3_small", "weights": "none", "epochs": 0, "regions": 6, "size": 32, "hint_epochs": 1}
@@ -103,7 +104,7 @@ def test_the_first_branch_learns_from_the_best_hints():
     bags = Bags.of(boxes, tags)
     scores = outputs.class_logits.softmax(-1).unflatten(0, (2, 4))
     targets = refinement_targets(scores, bags, choice=torch.stack(places), sureness=sureness)
-    expected = refinement_loss(outputs.refined[0].unflatten(0, (2, 4)), targets)
+    expected = refinement_loss(outputs.refined[0].unflatten(0, (2, 4)), targets, bags.tags)
     torch.testing.assert_close(found.refined[0], torch.tensor([0.5, 1.2]) * expected)  # as sure as their tags' hints
     assert targets.seeds[0, targets.labels[0] == 1].unique().tolist() == [int(places[0][:, 0].argmax())]
     assert {round(weight, 4) for weight in targets.weights[1].tolist()} <= {0, 0.8, 1.6}
@@ -183,3 +184,19 @@ def test_views_with_some_of_their_proposals_have_those_hints(world, make_recipe,
     for box, row in zip(some.boxes, some.hints.places, strict=True):
         (place,) = (whole.boxes == box).all(1).nonzero()[0]
         assert torch.equal(row, whole.hints.places[place])
+
+
+def test_a_warm_start_is_shown_proposals_around_the_seeds_and_a_round_is_not(world, make_recipe, make_nets):
+    nets = make_nets(world, make_recipe(data={"cache": False, "drawn_proposals": 6}))
+    album = nets.album
+    places = [torch.rand(len(album.proposals(index)), 3).half() for index in range(len(album))]
+    album.hints = with_sureness(places, album.tags)
+    for index in range(len(album)):
+        everything, tags = album.view(index, 48).boxes.tolist(), album.tags[index]
+        seeds = places[index].float()[:, tags].argmax(0).tolist()
+        for seed in range(10):
+            view = album.view(index, 48, draw=torch.Generator().manual_seed(seed), seeded=True)
+            assert len(view.boxes) <= 6
+            assert all(everything[row] in view.boxes.tolist() for row in seeds)
+            first = album.view(index, 48, draw=torch.Generator().manual_seed(seed))
+            assert first.boxes[:3].tolist() == everything[:3]

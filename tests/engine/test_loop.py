@@ -20,8 +20,8 @@ from tag2box.engine.forward import noise_for
 from tag2box.engine.loop import Run, train_run
 from tag2box.engine.plan import generator_for, phases
 from tag2box.errors import InputError, TrainingError
-from tag2box.mil import MilNet
 from tag2box.nets.backbone import Trunk
+from tag2box.nets.mil import MilNet
 from tag2box.nets.roi_head import MlpHead
 
 COLUMNS = {"stage", "map", "corloc", "seconds", "peak_memory_mb"}
@@ -161,7 +161,7 @@ def test_without_boxes_the_last_round_is_the_best(world, make_recipe, tmp_path):
 
 def test_without_rounds_the_warm_start_is_the_detector(world, make_recipe, tmp_path):
     from tag2box.detector import load_detector
-    from tag2box.mil import prediction_from_mil
+    from tag2box.nets.mil import prediction_from_mil
 
     recipe = make_recipe(rounds={"number": 0})
     run = Run(world.dataset, world.store, recipe, tmp_path, evaluate=None, val=None, report=None, device="cpu")

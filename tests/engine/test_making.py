@@ -22,6 +22,16 @@ def test_the_trunk_has_its_own_share_of_the_rate(world, make_recipe, make_nets, 
     assert shares == {id(one): 0.25 if id(one) in trunk else 1.0 for one in step.parameters()}
 
 
+def test_a_head_of_convolutions_was_trained_elsewhere_too(world, make_recipe, make_nets):
+    backbone = {"name": "mobilenet_v3_small", "weights": "none", "frozen": "early"}
+    recipe = make_recipe(backbone=backbone, head={"kind": "conv", "size": 4}, data={"cache": False})
+    nets = make_nets(world, recipe)
+    for step, fresh in ((WarmStep(nets.warm, Warm()), nets.warm.mil), (nets.prediction, nets.prediction.predictor)):
+        optimiser = make_optimiser(step, Phase("warm", 0, 10, 0.1), Optimiser(trunk_rate=0.25))
+        others = {id(one) for group in optimiser.param_groups if group["share"] == 1 for one in group["params"]}
+        assert others == {id(one) for one in fresh.parameters()}
+
+
 def test_what_does_not_learn_is_left_out(world, make_recipe, make_nets):
     net = make_nets(world, make_recipe()).warm  # its trunk is frozen
     optimiser = make_optimiser(WarmStep(net, Warm()), Phase("warm", 0, 10, 0.1), Optimiser(trunk_rate=0.5))

@@ -21,7 +21,7 @@ def parser() -> Parser:
         "weights/best.safetensors is the whole detector. Stop it whenever you like; --resume goes on, to the bit.",
         "recipes:\n"
         "  paper   VGG16, five samples, six rounds: for a GPU (default)\n"
-        "  voc07   PASCAL VOC on one large GPU, a draft: VGG16, whose convolutions alone are enough\n"
+        "  voc07   PASCAL VOC on one large GPU: EfficientNet-Lite4, from a file (voc07_vgg16: a draft with VGG16)\n"
         "  fast    a small trunk that stays fixed, its features kept: for a CPU\n"
         "  demo    the smallest, for the demo's pictures\n"
         "  FILE    YAML of the fields above; `base: fast` builds on another recipe\n\n"

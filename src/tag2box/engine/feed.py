@@ -32,7 +32,10 @@ class Feed:
         chosen = self._showings(number, step)
         # Its own stream, as the noise has; a teacher's lessons are about proposals in their order.
         draw = None if phase.kind == "lessons" else generator_for(self.recipe.seed, number, step, self._process, 2)
-        views = [self.album.view(one.index, one.scale, one.mirrored, fresh=fresh, draw=draw) for one in chosen]
+        seeded = phase.kind == "warm"  # in the rounds an object may turn out to be elsewhere
+        views = [
+            self.album.view(one.index, one.scale, one.mirrored, fresh=fresh, draw=draw, seeded=seeded) for one in chosen
+        ]
         self.waited = time.perf_counter() - began
         return views
 

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from tag2box.engine.views import View, padded
-from tag2box.mil import MilNet, MilOutputs
 from tag2box.nets.conditional import ConditionalNet
+from tag2box.nets.mil import MilNet, MilOutputs
 from tag2box.nets.prediction import Outputs, PredictionNet
 
 

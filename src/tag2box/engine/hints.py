@@ -19,7 +19,8 @@ from tag2box.engine.plan import generator_for, seed_for
 from tag2box.engine.teacher import Looks
 from tag2box.explaining import agreed, explained
 from tag2box.files import atomic_path
-from tag2box.mil import Hints, MilHead, MilOutputs, mil_losses, wsddn_scores
+from tag2box.mil import Hints, mil_losses, wsddn_scores
+from tag2box.nets.mil import MilHead, MilOutputs
 from tag2box.overlap import likeness
 from tag2box.progress import progress
 

@@ -14,9 +14,11 @@ from tag2box.engine.plan import Phase, seed_for
 from tag2box.engine.steps import ConditionalStep, PredictionStep, WarmStep
 from tag2box.engine.tags import TagStep
 from tag2box.engine.teacher import TeacherStep
-from tag2box.mil import MilNet, conditional_from_mil, prediction_from_mil
+from tag2box.nets.backbone import Trunk
 from tag2box.nets.conditional import ConditionalNet
+from tag2box.nets.mil import MilNet, conditional_from_mil, prediction_from_mil
 from tag2box.nets.prediction import PredictionNet
+from tag2box.nets.roi_head import ConvHead
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -53,8 +55,15 @@ def _mixed(device: str) -> "MixedPrecision":
 def build_warm(recipe: Recipe, classes: int) -> MilNet:
     """The warm start's net as the recipe says."""
     trunk, head = build_parts(recipe)
-    warm = recipe.warm
-    return MilNet(trunk=trunk, head=head, classes=classes, branches=warm.branches, regression=warm.regression)
+    warm, hints = recipe.warm, bool(recipe.teacher.name) and recipe.teacher.hints
+    return MilNet(
+        trunk=trunk,
+        head=head,
+        classes=classes,
+        branches=warm.branches,
+        regression=warm.regression,
+        aside=hints,  # it would pull the features towards the parts that tell a class, where hints are about wholes
+    )
 
 
 class Nets(dict[str, nn.Module]):
@@ -112,10 +121,16 @@ def make_step(phase: Phase, nets: Nets, recipe: Recipe) -> nn.Module:
 
 def make_optimiser(module: nn.Module, phase: Phase, settings: Optimiser) -> torch.optim.Optimizer:
     """A fresh one over what learns; the `share` of a group is what it takes of the learning rate."""
+    elsewhere = {
+        id(one)
+        for part in module.modules()
+        if isinstance(part, Trunk | ConvHead)  # a head of convolutions is the net's last stage
+        for one in part.parameters()
+    }
     trunk, others = list[nn.Parameter](), list[nn.Parameter]()
-    for name, parameter in module.named_parameters():
+    for parameter in module.parameters():
         if parameter.requires_grad:
-            (trunk if "trunk" in name.split(".") else others).append(parameter)
+            (trunk if id(parameter) in elsewhere else others).append(parameter)
     groups = ({"params": trunk, "share": settings.trunk_rate}, {"params": others, "share": 1.0})
     learnt = [group for group in groups if group["params"]]
     if settings.name == "sgd":

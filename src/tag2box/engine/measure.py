@@ -16,8 +16,9 @@ from tag2box.engine.plan import generator_for
 from tag2box.engine.steps import Boxed, pseudo_truths
 from tag2box.engine.views import Album, View
 from tag2box.inference import Found, Seen, as_detections, average_views, flip_boxes, select_detections
-from tag2box.mil import MilNet, MilOutputs, refined_scores, wsddn_scores
+from tag2box.mil import refined_scores, wsddn_scores
 from tag2box.nets.conditional import ConditionalNet
+from tag2box.nets.mil import MilNet, MilOutputs
 from tag2box.nets.prediction import Outputs, PredictionNet
 from tag2box.progress import progress
 

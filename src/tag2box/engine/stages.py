@@ -18,8 +18,8 @@ from tag2box.engine.measure import (
 )
 from tag2box.engine.record import Record, Report, follow
 from tag2box.engine.views import Album
-from tag2box.mil import MilNet, prediction_from_mil
 from tag2box.nets.conditional import ConditionalNet
+from tag2box.nets.mil import MilNet, prediction_from_mil
 from tag2box.nets.prediction import PredictionNet
 
 if TYPE_CHECKING:

@@ -20,8 +20,9 @@ from tag2box.disco.sampling import PseudoTruth, constrained_argmax, pseudo_groun
 from tag2box.engine.forward import conditional_outputs, prediction_outputs, warm_outputs
 from tag2box.engine.known import clamped, with_known
 from tag2box.engine.views import View
-from tag2box.mil import MilNet, mil_losses
+from tag2box.mil import mil_losses
 from tag2box.nets.conditional import ConditionalNet
+from tag2box.nets.mil import MilNet
 from tag2box.nets.prediction import Outputs, PredictionNet
 from tag2box.overlap import touches
 
@@ -50,7 +51,8 @@ class WarmStep(nn.Module):
             logs["loss_refined"] = torch.stack([settings.first_refinement * first, *others]).sum(dim=0).mean()
         if losses.regression is not None:
             logs["loss_boxes"] = losses.regression.mean()
-        weights = {"loss_tags": 1.0, "loss_refined": self.settings.refinement, "loss_boxes": self.settings.refinement}
+        refinement = settings.refinement
+        weights = {"loss_tags": 1.0, "loss_refined": refinement, "loss_boxes": refinement * settings.boxes}
         return torch.stack([weights[name] * value for name, value in logs.items()]).sum(), logs
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tag2box.engine.views import View, padded
-from tag2box.mil import MilNet
+from tag2box.nets.mil import MilNet
 
 CROPS, LEAST_AREA, MOST_ODD = 3, 0.3, 4 / 3
 """Crops of a picture beside the whole; the least share of its area; by how much a side's share may exceed the other's.

@@ -22,9 +22,9 @@ from tag2box.engine.plan import generator_for
 from tag2box.engine.tags import regions
 from tag2box.engine.views import Album, View, padded
 from tag2box.errors import InputError
-from tag2box.mil import MilNet
 from tag2box.nets.architectures import parts_of
 from tag2box.nets.layout import as_the_device_likes
+from tag2box.nets.mil import MilNet
 from tag2box.nets.weights import fill, read_weights
 from tag2box.progress import progress
 

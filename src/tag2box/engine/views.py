@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from tag2box.config import Data
 from tag2box.data.records import Dataset
+from tag2box.engine.drawing import Around, around_seeds, drawn_around, first_and_others
 from tag2box.engine.known import Decided, decide
 from tag2box.engine.loader import FromFiles, Loader, make_loader
 from tag2box.engine.plan import Showing
@@ -80,17 +81,8 @@ def show(
     return View(boxes, tags, size, grid, pixels=pixels, known=known)
 
 
-def drawn(view: View, number: int, generator: torch.Generator) -> View:
-    """The view with so many of its proposals, the first half of them and others at random, in their order; 0: with all.
-
-    Proposals stand in order of promise: the first would be missed. Never fewer than tags, each of which labels one.
-    """
-    number = max(number, int(view.tags.sum())) if number else 0  # tags are on the CPU: nothing waits
-    if not 0 < number < len(view.boxes):
-        return view
-    first = number - number // 2
-    others = first + torch.randperm(len(view.boxes) - first, generator=generator)[: number - first]
-    rows = torch.cat([torch.arange(first), others.sort().values])
+def with_rows(view: View, rows: Tensor) -> View:
+    """The view with these of its proposals, by their numbers [R] on the CPU."""
     rows = rows.to(view.boxes.device, non_blocking=True)
     hints = None if view.hints is None else view.hints._replace(places=view.hints.places[rows])
     return replace(view, boxes=view.boxes[rows], hints=hints)
@@ -120,6 +112,7 @@ class Album:
         self._loader: Loader = FromFiles(dataset, store, data, device)
         self.hints: Sequence[Hints] | None = None
         """Of each picture, for its first proposals: what views come with from then on."""
+        self._around = dict[int, Around]()
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -145,15 +138,17 @@ class Album:
         *,
         fresh: bool = False,
         draw: torch.Generator | None = None,
+        seeded: bool = False,
     ) -> View:
         """The picture with that number, its short side `scale` pixels long; `fresh`: pixels, whatever is kept.
 
         draw: from where to draw those of its proposals that it comes with, as `data.drawn_proposals` says; without it,
-        or where features are kept or a person has decided on the picture, it comes with all.
+        or where features are kept or a person has decided on the picture, it comes with all. seeded: around its hints'
+        seeds, where there are any.
         """
         if self._kept is None or fresh:
             view = self._show(index, scale, mirrored)
-            return view if draw is None or view.known is not None else drawn(view, self.data.drawn_proposals, draw)
+            return view if draw is None or view.known is not None else self._drawn(view, draw, seeded)
         key = (index, scale, mirrored)
         if key not in self._kept:
             self._kept[key] = self._featured(self._show(index, scale, mirrored))
@@ -179,6 +174,19 @@ class Album:
             known=self._what_is_known(index),
         )
         return replace(view, index=index, hints=self._hints(index, len(view.boxes)))
+
+    def _drawn(self, view: View, draw: torch.Generator, seeded: bool) -> View:
+        """Never with fewer proposals than tags, each of which labels one."""
+        number, tags = self.data.drawn_proposals, int(view.tags.sum())  # tags are on the CPU: nothing waits
+        number = max(number, tags) if number else 0
+        if not 0 < number < len(view.boxes):
+            return view
+        if self.hints is None or not seeded or not tags:
+            return with_rows(view, first_and_others(len(view.boxes), number, draw))
+        if view.index not in self._around:  # on the CPU, and once: numbers of rows are wanted there
+            boxes = torch.from_numpy(self.store[self.dataset[view.index].id][: len(view.boxes)].astype("float32"))
+            self._around[view.index] = around_seeds(boxes, self.hints[view.index].places.float()[:, view.tags])
+        return with_rows(view, drawn_around(self._around[view.index], number, draw))
 
     def _hints(self, index: int, count: int) -> Hints | None:
         """Of that picture's proposals; nothing speaks for those past the first that were looked at."""

@@ -75,7 +75,8 @@ def initialise(module: nn.Module) -> None:
 
 def _matching(weights: Weights, key: str, shape: torch.Size) -> Tensor:
     if key not in weights.tensors:
-        found = f"found none among its {len(weights.tensors)}; is it of another net? --backbone.name, or --teacher.name, says of which"
+        hint = "is it of another net? --backbone.name, or --teacher.name, says of which"
+        found = f"found none among its {len(weights.tensors)}; {hint}"
         raise InputError(f"{weights.source}: expected a tensor '{key}', {found}")
     tensor = weights.tensors[key]
     if tensor.shape != shape:
