@@ -137,7 +137,9 @@ def test_a_file_that_does_not_fit(text, message, tmp_path):
 
 
 def test_no_such_recipe():
-    with pytest.raises(InputError, match=r"expected a recipe \(demo, fast, paper, voc07, voc07_vgg16\) .* did you mean 'paper'\?"):
+    with pytest.raises(
+        InputError, match=r"expected a recipe \(demo, fast, paper, voc07, voc07_vgg16\) .* did you mean 'paper'\?"
+    ):
         load_recipe("papr")
 
 

@@ -25,7 +25,7 @@ def likeness(boxes: Tensor) -> Tensor:
 def touches(proposals: Tensor, nearest: Tensor, overlap: Tensor) -> Tensor:
     """Whether each proposal touches the box nearest to it: [..., 4], those boxes, their IoU [...] → bool [...].
 
-    What touches none is left out of a loss, since an untouched region may hold a missed object. By IoU alone that would
+    What touches none has no label, since an untouched region may hold a missed object. By IoU alone that would
     be true of small parts as well, a tenth of the object and less: nothing would say that they are no objects, and they
     show a class best. So what lies in the box for half of its own area touches it, however small it is.
     """

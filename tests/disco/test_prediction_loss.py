@@ -53,13 +53,41 @@ def test_weights_by_sample_leave_proposals_out():
     torch.testing.assert_close(prediction_loss(p, targets, weights=weights), (parts[0] + 3 * parts[1]) / 4)
 
 
+@pytest.mark.parametrize("self_diversity", [True, False])
+def test_what_is_not_touched_is_scored_on_whether_it_agrees_with_the_tags(self_diversity):
+    """Against a loop: two labels, those that the tags allow together and the others."""
+    generator = torch.Generator().manual_seed(0)
+    p = torch.randn(5, 4, generator=generator, dtype=torch.float64).softmax(-1)
+    targets, tags = torch.randint(0, 4, (2, 5), generator=generator), torch.tensor([True, False, True])
+    touched, weights = torch.rand(2, 2, 5, generator=generator, dtype=torch.float64)
+    touched, total = touched > 0.5, 0.0
+    for k in range(2):
+        for i in range(5):
+            labels, target = p[i].tolist(), int(targets[k, i])
+            if not touched[k, i]:
+                labels, target = [labels[0] + labels[1] + labels[3], labels[2]], 0
+            own = 1 - sum(one * one for one in labels) if self_diversity else 0.0
+            total += weights[k, i].item() * (1 - labels[target] - own / 2)
+    loss = prediction_loss(p, targets, weights=weights, self_diversity=self_diversity, tags=tags, touched=touched)
+    assert loss.item() == pytest.approx(total / weights.sum().item())
+
+
+def test_what_is_not_touched_may_be_anything_that_the_tags_allow():
+    logits = torch.randn(1, 4, dtype=torch.float64, requires_grad=True)
+    tags, touched = torch.tensor([True, True, False]), torch.zeros(1, 1, dtype=torch.bool)
+    loss = prediction_loss(logits.softmax(-1), torch.zeros(1, 1, dtype=torch.long), tags=tags, touched=touched)
+    (gradient,) = torch.autograd.grad(loss, logits)
+    assert gradient[0, 3] > 0  # away from the class without a tag
+    shares = logits.softmax(-1)[0, :3]  # and nothing is said of the others among themselves
+    torch.testing.assert_close(gradient[0, :3] / gradient[0, :3].sum(), shares / shares.sum())
+
+
 def test_balance():
     targets = torch.tensor([[1, 0, 0, 2, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1]])
-    counts = torch.tensor([[True, True, True, True, False]] * 3)
-    weights = balanced_weights(targets, counts)
-    assert weights[0].tolist() == pytest.approx([0.125, 0.375, 0.375, 0.125, 0])
-    assert weights[1].tolist() == weights[2].tolist() == pytest.approx([0.25] * 4 + [0])
-    assert balanced_weights(targets, torch.zeros_like(counts)).tolist() == [[0.0] * 5] * 3
+    weights = balanced_weights(targets)
+    assert weights[0].tolist() == pytest.approx([0.125, 0.25, 0.25, 0.125, 0.25])
+    assert weights[1].tolist() == weights[2].tolist() == pytest.approx([0.2] * 5)
+    assert balanced_weights(targets[:, :0]).tolist() == [[], [], []]
     assert balanced_weights(targets, foreground=0.5)[0, 0] == 0.25
 
 

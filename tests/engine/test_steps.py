@@ -203,7 +203,7 @@ def test_the_prediction_step_against_a_loop(nets):
         brier, apart = (sum(values) / len(truths) for values in zip(*parts, strict=True))
         assert logs["loss_labels"].item() == pytest.approx(brier, rel=1e-4)
         assert logs["loss_boxes"].item() == pytest.approx(apart, rel=1e-4)
-    assert seen == {"object", "background", "left out"}
+    assert seen == {"object", "background", "untouched"}
 
 
 def slow_losses(view, outputs, truth, seen):
@@ -211,14 +211,15 @@ def slow_losses(view, outputs, truth, seen):
     boxes, classes = truth
     assigned, probabilities = slow_assign(view.boxes, boxes, classes), outputs.scores.softmax(-1)
     objects = [i for i, (label, _, _) in enumerate(assigned) if label]
-    others = [i for i, (label, counts, _) in enumerate(assigned) if counts and not label]
+    others = [i for i, (label, _, _) in enumerate(assigned) if not label]
     total = 0.25 * bool(objects) + 0.75 * bool(others)
     brier = apart = 0.0
     for i, (label, counts, nearest) in enumerate(assigned):
-        seen.add("object" if label else "background" if counts else "left out")
-        if not counts:
-            continue
+        seen.add("object" if label else "background" if counts else "untouched")
         weight = (0.25 / len(objects) if label else 0.75 / len(others)) / total
+        if not counts:  # any label will do that the tags allow
+            brier += weight * probabilities[i, 1:][~view.tags].sum().item() ** 2
+            continue
         wanted = functional.one_hot(torch.tensor(label), 4)
         brier += weight * (probabilities[i] - wanted).square().sum().item() / 2
         if label:
@@ -336,9 +337,11 @@ def test_pw_p_leaves_self_diversity_out(nets):
     (outputs,) = prediction_outputs(nets.prediction, [view])
     probabilities = outputs.scores.softmax(-1)
     labels, counts, _ = (torch.stack(one) for one in zip(*(assign(view.boxes, truth) for truth in truths), strict=True))
-    weights = balanced_weights(labels, counts)
+    weights, wrong = balanced_weights(labels), probabilities[:, 1:][:, ~view.tags].sum(-1)
     expected = sum(
-        (weights[k, i] * (1 - probabilities[i, labels[k, i]])).item() for k in range(3) for i in range(len(view.boxes))
+        (weights[k, i] * ((1 - probabilities[i, labels[k, i]]) if counts[k, i] else wrong[i])).item()
+        for k in range(3)
+        for i in range(len(view.boxes))
     )
     _, logs = PredictionStep(nets.prediction, Rounds(self_diversity=False))([view], [truths])
     assert logs["loss_labels"].item() == pytest.approx(expected / 3, rel=1e-4)

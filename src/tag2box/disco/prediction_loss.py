@@ -4,7 +4,9 @@ Eq. 13 prints DIV(p, p) twice; minimising that would make the net certain, of an
 eq. 9 that depend on the prediction net are the ones here.
 """
 
+import torch
 from torch import Tensor
+from torch.nn import functional
 
 from tag2box.disco.numerics import at_least_float32, average, of_labels
 
@@ -16,36 +18,50 @@ def prediction_loss(
     gamma: float = 0.5,
     weights: Tensor | None = None,
     self_diversity: bool = True,
+    tags: Tensor | None = None,
+    touched: Tensor | None = None,
 ) -> Tensor:
     """Probabilities [B, C + 1], targets of K samples [K, B], by choice weights [B] or [K, B] → a scalar.
 
     With γ = ½ it is the Brier score ½ ‖p_i − e_{y_i}‖², a proper scoring rule, averaged over proposals and samples.
     `self_diversity=False` is the ablation PW_p of table 4: the mean of 1 − p_i[y_i], least where p is certain.
 
+    A region that a sample does not touch may hold a missed object, so it has no target; but of no class that the image
+    does not have: every sample agrees with the `tags`, bool [C]. Where these are given, what is not `touched`, bool
+    [K, B], is scored on two labels: background or a tagged class, as it should be, and all others.
+
     >>> import torch
     >>> prediction_loss(torch.tensor([[0.75, 0.25]]), torch.tensor([[0]]))  # ½ (0.25² + 0.25²)
     tensor(0.0625)
     """
     probabilities = at_least_float32(probabilities)
-    loss = 1 - of_labels(probabilities, targets)  # [K, B], the target's share of eq. 10
-    if self_diversity:
-        loss = loss - (1 - gamma) * (1 - probabilities.square().sum(-1))
-    return average(loss, weights)
+    losses = _losses(probabilities, targets, gamma, self_diversity)
+    if tags is not None and touched is not None:
+        possible = functional.pad(tags.to(probabilities.device, non_blocking=True), (1, 0), value=True)
+        agrees = (probabilities * possible).sum(-1)
+        two = torch.stack([agrees, 1 - agrees], dim=-1)  # [B, 2]
+        losses = torch.where(touched, losses, _losses(two, torch.zeros_like(targets), gamma, self_diversity))
+    return average(losses, weights)
 
 
-def balanced_weights(targets: Tensor, counts: Tensor | None = None, foreground: float | Tensor = 0.25) -> Tensor:
+def _losses(probabilities: Tensor, targets: Tensor, gamma: float, self_diversity: bool) -> Tensor:
+    """[B, L] and labels [K, B] → [K, B]."""
+    loss = 1 - of_labels(probabilities, targets)  # the target's share of eq. 10
+    return loss - (1 - gamma) * (1 - probabilities.square().sum(-1)) if self_diversity else loss
+
+
+def balanced_weights(targets: Tensor, foreground: float | Tensor = 0.25) -> Tensor:
     """Weights of the proposals of each sample that sum to 1: targets [..., B] → [..., B].
 
     Foreground has the share that Fast R-CNN gives it in a mini-batch, 1 : 3; where one side is missing the other has
-    all. `counts` [..., B] says which proposals count at all; without it, every one.
+    all.
 
     >>> import torch
     >>> balanced_weights(torch.tensor([2, 0, 0, 0, 1]))
     tensor([0.1250, 0.2500, 0.2500, 0.2500, 0.1250])
     """
     is_object = targets > 0
-    used = is_object.new_ones(targets.shape) if counts is None else counts
-    weights = foreground * _shares(is_object & used) + (1 - foreground) * _shares(~is_object & used)  # [..., B]
+    weights = foreground * _shares(is_object) + (1 - foreground) * _shares(~is_object)  # [..., B]
     return weights / weights.sum(-1, keepdim=True).clamp(min=1e-12)
 
 

@@ -113,11 +113,17 @@ class PredictionStep(nn.Module):
         labels, counts, wanted = (
             torch.stack(parts) for parts in zip(*assigned, strict=True)
         )  # [K, B], [K, B], [K, B, 4]
-        weights = balanced_weights(labels, counts)  # [K, B]
+        weights = balanced_weights(labels)  # [K, B]
         probabilities = outputs.scores.float().softmax(-1)
         settings = self.settings
         brier = prediction_loss(
-            probabilities, labels, gamma=settings.gamma, weights=weights, self_diversity=settings.self_diversity
+            probabilities,
+            labels,
+            gamma=settings.gamma,
+            weights=weights,
+            self_diversity=settings.self_diversity,
+            tags=view.tags,
+            touched=counts,
         )
         found = of_samples(outputs.offsets.float().expand(len(labels), -1, -1, -1), labels)  # [K, B, 4]
         apart = functional.smooth_l1_loss(found, wanted, reduction="none").sum(-1)  # [K, B]
