@@ -141,6 +141,7 @@ def test_what_the_run_says_is_written_down(devkit, store, engine, tmp_path, caps
     lines = capsys.readouterr().out.splitlines()
     assert ["WSDDN", "20.0", "30.0", "1.5"] in [line.split() for line in lines]
     assert f"the detector: {run}/weights/best.safetensors" in lines
+    assert lines[-1].startswith(f"next, to look over what it found, the doubtful first: tag2box review {run} ")
 
 
 def test_proposals_are_computed_and_reused(devkit, engine, tmp_path):

@@ -87,6 +87,8 @@ def train(
         _learn(own, other, settings, report, resume=resume, device=device, known=known)
         if first:
             _conclude(own, other, report, console)
+            where = {"split": split, "images": images, "proposals": proposals}
+            console.print(_what_next(run, data, where, known=bool(known)), soft_wrap=True, markup=False)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"stopped; go on with: {command} --resume") from None
     return run
@@ -196,6 +198,16 @@ def _conclude(own: Part, other: Part | None, report: RunReport, console: Console
     if report.rows:
         console.print(results_table(report.rows))
     console.print(f"the detector: {report.run / 'weights' / 'best.safetensors'}\nthe report: {page}", soft_wrap=True)
+
+
+def _what_next(run: Path, data: Path, where: Mapping[str, Any], *, known: bool) -> str:
+    """The command that most people want after this one."""
+    command = "label" if known else "review"
+    why = "write boxes for other tools" if known else "look over what it found, the doubtful first"
+    words = ["tag2box", command, str(run), str(data)]
+    for name, value in where.items():
+        words += [] if value is None else [f"--{name}", str(value)]
+    return f"next, to {why}: {shlex.join(words)}"
 
 
 def _started_with(run: Path) -> str:
