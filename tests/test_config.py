@@ -158,3 +158,20 @@ def test_a_bare_on_or_off_in_yaml_is_a_choice(tmp_path, written, meant):
     file = tmp_path / "recipe.yaml"
     file.write_text(f"data: {{resident: {written}}}\n")
     assert load_recipe(file).data.resident == meant
+
+
+@pytest.mark.parametrize(
+    ("backbone", "teacher"),
+    [
+        ({"backbone.name": "resnet50", "backbone.weights": "r.pth"}, ("resnet50", "r.pth")),
+        ({"backbone.name": "vgg16"}, ("", "pretrained")),  # it ends in fully connected layers
+        ({"backbone.name": "resnet18", "backbone.weights": "none"}, ("", "none")),  # it has learnt nothing
+        ({"backbone.name": "resnet18", "teacher.name": "resnet50"}, ("resnet50", "pretrained")),
+        ({"backbone.name": "resnet18", "teacher.name": ""}, ("", "pretrained")),
+    ],
+)
+def test_the_trunk_s_own_net_as_a_teacher(backbone, teacher, tmp_path):
+    recipe = load_recipe("paper", {"teacher.name": "backbone", **backbone})
+    assert (recipe.teacher.name, recipe.teacher.weights) == teacher
+    write_recipe(recipe, tmp_path / "again.yaml")
+    assert load_recipe(tmp_path / "again.yaml") == recipe

@@ -60,14 +60,6 @@ def test_a_face_scores_best_and_the_cat_explains_it():
     assert explained(agreed([scores]), likeness(boxes)).argmax() == 0
 
 
-def test_copies_that_do_not_count_change_nothing():
-    boxes, scores = some_boxes(6, 3), torch.rand(6, 2, generator=torch.Generator().manual_seed(3))
-    more, extra = torch.cat([boxes, boxes[-1:].expand(4, -1)]), torch.cat([scores, torch.rand(4, 2)])
-    counts = torch.arange(10) < 6
-    alone = explained(scores, likeness(boxes))
-    torch.testing.assert_close(explained(extra, likeness(more), counts)[:6], alone, rtol=1e-4, atol=1e-5)
-
-
 def test_pictures_and_classes_are_each_for_themselves():
     boxes = torch.stack([some_boxes(7, seed) for seed in range(3)])
     scores = torch.rand(3, 7, 4, generator=torch.Generator().manual_seed(0))

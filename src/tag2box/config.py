@@ -1,7 +1,7 @@
 """What a training run can be told. Recipes are YAML files of these fields; the command line overrides any."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -93,7 +93,8 @@ class Teacher:
     """Another net, trained to its end elsewhere, looks at regions before the warm start."""
 
     name: str = ""
-    """As of the trunk; one whose last stage is convolutions. None by default: it takes a GPU."""
+    """As of the trunk; one whose last stage is convolutions. None by default. backbone: the trunk's own net with its
+    weights, where it is such a one, else none."""
     weights: str = "pretrained"
     """pretrained (fetched by torchvision), or a file."""
     regions: int = 400
@@ -239,9 +240,22 @@ def load_recipe(name_or_file: str | Path = "paper", overrides: Mapping[str, Any]
     """
     values = read_recipe(str(name_or_file), Recipe)
     update(values, typed(Recipe, nested(overrides or {}), ""))
-    recipe = construct(Recipe, values)
+    recipe = _with_teacher(construct(Recipe, values))
     _require_sensible(recipe)
     return recipe
+
+
+def _with_teacher(recipe: Recipe) -> Recipe:
+    """A teacher called `backbone` by its name; a net with nothing to teach, random or without a last stage, is none."""
+    own = recipe.backbone
+    if recipe.teacher.name != "backbone":
+        return recipe
+    name = "" if own.weights == "none" or own.name.startswith(_WITHOUT_LAST_STAGE) else own.name
+    return replace(recipe, teacher=replace(recipe.teacher, name=name, weights=own.weights))
+
+
+_WITHOUT_LAST_STAGE = ("vgg", "tiny")
+"""Nets that end in fully connected layers (`nets.architectures`)."""
 
 
 def write_recipe(recipe: Recipe, path: Path, *, comment: str = "") -> None:

@@ -23,18 +23,16 @@ def agreed(cues: Sequence[Tensor]) -> Tensor:
     ).sum(dim=0)
 
 
-def explained(scores: Tensor, alike: Tensor, counts: Tensor | None = None) -> Tensor:
+def explained(scores: Tensor, alike: Tensor) -> Tensor:
     """Correlation over a picture's proposals of each class's scores with how well they cover each box.
 
-    [..., B, C], [..., B, B] of `overlap.likeness` → [..., B, C] in −1…1. counts: which proposals do, bool [..., B].
-    Where all scores are the same nothing is to be explained, and it is 0.
+    [..., B, C], [..., B, B] of `overlap.likeness` → [..., B, C] in −1…1. Where all scores are the same nothing is to be
+    explained, and it is 0.
     """
     with torch.autocast(scores.device.type, enabled=False):  # rounded to half precision, near boxes would be alike
-        weights = torch.ones_like(scores[..., 0]) if counts is None else counts.float()
-        weights = (weights / weights.sum(dim=-1, keepdim=True).clamp(min=1))[..., None]  # [..., B, 1]
         scores, alike = scores.float(), alike.float()
-        scores = scores - (weights * scores).sum(dim=-2, keepdim=True)
-        alike = alike - (weights * alike).sum(dim=-2, keepdim=True)  # over the first of the two: the proposals
-        together = (weights * alike).transpose(-1, -2) @ scores  # [..., B, C]
-        spread = (weights * alike**2).sum(dim=-2)[..., None] * (weights * scores**2).sum(dim=-2)[..., None, :]
+        scores = scores - scores.mean(dim=-2, keepdim=True)
+        alike = alike - alike.mean(dim=-2, keepdim=True)  # over the first of the two: the proposals
+        together = alike.transpose(-1, -2) @ scores / max(scores.shape[-2], 1)  # [..., B, C]
+        spread = (alike**2).mean(dim=-2)[..., None] * (scores**2).mean(dim=-2)[..., None, :]
         return together / spread.clamp(min=1e-12).sqrt()

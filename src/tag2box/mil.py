@@ -14,9 +14,8 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from tag2box.disco.offsets import PLAIN, Weights, encode
-from tag2box.explaining import agreed, explained
 from tag2box.nets.mil import MilOutputs
-from tag2box.overlap import likeness, pair_iou, touches
+from tag2box.overlap import pair_iou, touches
 from tag2box.voting import coverage, voted_overlaps
 
 MARGIN = 1e-6
@@ -269,9 +268,9 @@ def mil_losses(
 
     outputs: of all their proposals, image after image. votes: seeds are what scores speak for together (`voting`), and
     the first branch's come from WSDDN's class scores: those over proposals are about single ones. hints: what speaks
-    for each image's proposals from outside; the first branch's seeds are those of most of it, the others' also explain
-    the scores of the branch before (`explaining`), and images count by how sure the hints are; what touches no seed is
-    then learnt to be of no class but the tags. known: what a person has said of each image (`refinement_targets`).
+    for each image's proposals from outside; seeds are those that most speaks for, and images count by how sure that
+    is; what touches no seed is then learnt to be of no class but the tags. known: what a person has said of each image
+    (`refinement_targets`).
     """
     bags = Bags.of(boxes, tags)
     outputs = outputs.arranged(bags.rows)
@@ -281,11 +280,11 @@ def mil_losses(
     sureness = torch.stack([own.sureness for own in given]) if given else None  # [N, C]
     choose = None
     if outputs.refined and (given or votes):
-        choose = _by_hints(torch.cat([own.places for own in given])[bags.rows], bags) if given else _by_votes(bags)
+        choose = _by_hints(torch.cat([own.places for own in given])[bags.rows]) if given else _by_votes(bags)
     counts_for = _counts_for(sureness, bags.tags, known)  # [N] or 1
     scores = scores if choose is None else outputs.class_logits.float().softmax(dim=-1)
     for branch, logits in enumerate(outputs.refined):
-        choice = None if choose is None else choose(scores.detach(), branch)
+        choice = None if choose is None else choose(scores.detach())
         targets = refinement_targets(scores, bags, choice=choice, sureness=sureness, known=known)
         refined.append(counts_for * refinement_loss(logits, targets, bags.tags if given else None))
         if outputs.offsets is not None and branch == len(outputs.refined) - 1:
@@ -304,25 +303,18 @@ def _counts_for(sureness: Tensor | None, tags: Tensor, known: Sequence[KnownSeed
     return torch.where(decided, mean.clamp(min=1), mean)
 
 
-Choose = Callable[[Tensor, int], Tensor]
-"""From scores [N, B, C] and the branch they teach to what seeds are chosen by [N, B, C]."""
+Choose = Callable[[Tensor], Tensor]
+"""From the scores of one branch [N, B, C] to what the next one's seeds are chosen by [N, B, C]."""
 
 
 def _by_votes(bags: Bags) -> Choose:
     cover = coverage(bags.boxes) * bags.counts[..., None]
-    return lambda scores, branch: voted_overlaps(scores, cover)
+    return lambda scores: voted_overlaps(scores, cover)
 
 
-def _by_hints(hints: Tensor, bags: Bags) -> Choose:
-    """hints [N, B, C] alone for the first branch: the scores before it have learnt no places yet."""
-    alike = likeness(bags.boxes)
-
-    def choose(scores: Tensor, branch: int) -> Tensor:
-        if branch == 0 or not scores.shape[1]:
-            return hints
-        return hints + explained(agreed([scores * bags.counts[..., None]]), alike, bags.counts)
-
-    return choose
+def _by_hints(hints: Tensor) -> Choose:
+    """By hints [N, B, C] whatever the scores: with their own in it, branches went for boxes that are too large."""
+    return lambda scores: hints
 
 
 def refined_scores(outputs: MilOutputs) -> Tensor:

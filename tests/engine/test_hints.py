@@ -116,6 +116,17 @@ def test_the_first_branch_learns_from_the_best_hints():
     )
 
 
+def test_every_branch_learns_from_the_same_hints():
+    boxes, tags = (
+        [torch.tensor([[0.0, 0, 40, 40], [5, 5, 20, 20], [50, 50, 90, 90]])],
+        [torch.tensor([True, False, True])],
+    )
+    outputs = some_outputs(3)
+    outputs = outputs._replace(refined=(outputs.refined[0],) * 3)
+    losses = mil_losses(outputs, boxes, tags, hints=[Hints(torch.rand(3, 3), torch.ones(3))])
+    assert losses.refined[0] == losses.refined[1] == losses.refined[2]
+
+
 def test_hints_of_pictures_side_by_side_are_those_of_each():
     boxes = [torch.rand(count, 4).cumsum(1) * 20 for count in (5, 9)]
     boxes = [torch.cat([own[:, :2], own[:, :2] + own[:, 2:]], 1) for own in boxes]
