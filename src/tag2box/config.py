@@ -58,6 +58,9 @@ class Data:
     drawn_proposals: int = 0
     """In training only so many at a time where no features are kept, the first half of them and others at random; in a
     warm start with hints a quarter on a seed, most others around it. 0: all."""
+    drawn_among: int = 0
+    """The others are drawn from the first so many; 0: from all. Of a small object few proposals are good, and one of
+    them has to be among those drawn."""
     cache: bool = False
     """Keep the features of a frozen trunk in memory: computed once for each scale and flip."""
     resident: Literal["auto", "on", "off"] = "auto"

@@ -70,6 +70,18 @@ def test_drawn_proposals_are_the_first_half_and_others_in_their_order(world, mak
     assert len(seen) == (1 if number == 1 else len(everything))
 
 
+@pytest.mark.parametrize("among", [2, 5, 8, 1000])
+def test_others_are_drawn_from_the_first_so_many(world, make_recipe, make_nets, among):
+    data = {"drawn_proposals": 5, "drawn_among": among, "cache": False}
+    album, seen = make_nets(world, make_recipe(data=data)).album, set()
+    everything = album.view(0, 48).boxes.tolist()
+    for seed in range(40):
+        boxes = album.view(0, 48, draw=torch.Generator().manual_seed(seed)).boxes.tolist()
+        assert len(boxes) == 5
+        seen.update(everything.index(box) for box in boxes)
+    assert seen == set(range(min(max(among, 5), len(everything))))
+
+
 def test_as_many_proposals_are_drawn_as_there_are_tags(world, make_recipe, make_nets):
     album = make_nets(world, make_recipe(data={"drawn_proposals": 1, "cache": False})).album
     album.tags = torch.ones_like(album.tags)

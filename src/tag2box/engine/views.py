@@ -182,7 +182,8 @@ class Album:
         if not 0 < number < len(view.boxes):
             return view
         if self.hints is None or not seeded or not tags:
-            return with_rows(view, first_and_others(len(view.boxes), number, draw))
+            among = max(min(self.data.drawn_among or len(view.boxes), len(view.boxes)), number)
+            return with_rows(view, first_and_others(among, number, draw))
         if view.index not in self._around:  # on the CPU, and once: numbers of rows are wanted there
             boxes = torch.from_numpy(self.store[self.dataset[view.index].id][: len(view.boxes)].astype("float32"))
             self._around[view.index] = around_seeds(boxes, self.hints[view.index].places.float()[:, view.tags])
