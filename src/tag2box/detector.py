@@ -31,6 +31,7 @@ from tag2box.pipeline import AHEAD, Pixels, count_workers, in_batches, run_ahead
 from tag2box.progress import progress
 from tag2box.proposals.selective_search import preset, selective_search
 from tag2box.proposals.store import ProposalStore
+from tag2box.remembered import Recall, favoured
 
 __all__ = [
     "Detector",
@@ -142,10 +143,16 @@ class Detector:
         return tuple(resized_size((width, height), short, self.recipe.data.max_side) for short in settings.scales)
 
     def detect(
-        self, pixels: Pixels, proposals: NDArray[Any], settings: Inference, *, best_of_each: bool = False
+        self,
+        pixels: Pixels,
+        proposals: NDArray[Any],
+        settings: Inference,
+        *,
+        best_of_each: bool = False,
+        places: Tensor | None = None,
     ) -> Found:
         """The objects in one picture [H, W, 3] among proposals [B, 4], the first so many of them as the recipe says."""
-        return self.detect_together([pixels], [proposals], settings, best_of_each=best_of_each)[0]
+        return self.detect_together([pixels], [proposals], settings, best_of_each=best_of_each, places=[places])[0]
 
     @torch.no_grad()
     def detect_together(
@@ -155,8 +162,12 @@ class Detector:
         settings: Inference,
         *,
         best_of_each: bool = False,
+        places: Sequence[Tensor | None] = (),
     ) -> list[Found]:
-        """The same for several pictures that are all seen at one size (`seen_at`)."""
+        """The same for several pictures that are all seen at one size (`seen_at`).
+
+        places: what else speaks for their proposals, N times [B, C] or None (`remembered`).
+        """
         images = [torch.from_numpy(pixels).to(self.device).permute(2, 0, 1) for pixels in pictures]  # [3, H, W] each
         boxes = [self._boxes(rows) for rows in proposals]
         some = [place for place, rows in enumerate(boxes) if len(rows)]
@@ -174,8 +185,9 @@ class Detector:
         )
         for place, (probabilities, moved) in zip(some, seen, strict=True):
             height, width = pictures[place].shape[:2]
+            known = places[place] if places else None
             found[place] = select_detections(
-                probabilities,
+                favoured(probabilities, known, self.recipe.rounds.promise),
                 moved,
                 size=(width, height),
                 nms=settings.nms,
@@ -202,16 +214,26 @@ class Detector:
 
 
 def detect_dataset(
-    detector: Detector, dataset: Dataset, store: ProposalStore, *, tta: bool = False, best_of_each: bool = False
+    detector: Detector,
+    dataset: Dataset,
+    store: ProposalStore,
+    *,
+    tta: bool = False,
+    best_of_each: bool = False,
+    recall: Recall | None = None,
 ) -> Detections:
     """Detections in every image of a data set, as many and as low as the recipe has them for evaluation.
 
-    best_of_each: the best box of every class whatever its score, for CorLoc.
+    best_of_each: the best box of every class whatever its score, for CorLoc. recall: what else is known of the images.
     """
     settings, found, paths = detector.settings(tta=tta), [], [image.path for image in dataset]
     with progress("detecting", len(dataset)) as count_one, worker_pool(READERS, processes=False) as pool:
         begun = run_ahead(lambda path: pool.submit(read_image, path), paths, AHEAD * READERS)
         for image, (_, pixels) in zip(dataset, begun, strict=True):
-            found.append(detector.detect(pixels.result(), store[image.id], settings, best_of_each=best_of_each))
+            proposals = store[image.id][: detector.recipe.data.max_proposals]
+            places = None if recall is None else recall(image.id, proposals)
+            found.append(
+                detector.detect(pixels.result(), proposals, settings, best_of_each=best_of_each, places=places)
+            )
             count_one()
     return as_detections(detector.classes, dataset.ids, found)

@@ -4,7 +4,7 @@ The prediction net does not know the tags, the conditional net does, and under d
 answers. Where the two disagree, or the answers among themselves, nobody should be sure.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,9 @@ from tag2box.engine.measure import prediction_scorer, sample_view
 from tag2box.engine.steps import Boxed
 from tag2box.engine.views import show
 from tag2box.errors import InputError
+from tag2box.mil import Hints
 from tag2box.nets.conditional import ConditionalNet
+from tag2box.remembered import Recall, favoured, recall_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,13 @@ class Study:
     """Of the conditional net, a label for each proposal [K, B]."""
     truths: list[Boxed]
     """What is left of each sample after threshold and suppression: boxes [T, 4] and classes 1…C [T]."""
+    favoured: Tensor | None = None
+    """The probabilities with what the run remembers of the picture, where it learnt from it (`remembered`)."""
+
+    @property
+    def choice(self) -> Tensor:
+        """By what the best box of each class is chosen [B, C + 1]."""
+        return self.probabilities if self.favoured is None else self.favoured
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,8 @@ class Pair:
 
     detector: Detector
     conditional: ConditionalNet
+    recall: Recall = field(default=lambda id, proposals: None)
+    """What the run remembers of a picture (`remembered`)."""
 
     @property
     def recipe(self) -> Recipe:
@@ -58,9 +69,12 @@ class Pair:
 
     @torch.no_grad()
     def study(
-        self, pixels: NDArray[np.uint8], proposals: NDArray[Any], tags: NDArray[np.bool_], seed: int = 0
+        self, pixels: NDArray[np.uint8], proposals: NDArray[Any], tags: NDArray[np.bool_], seed: int = 0, id: str = ""
     ) -> Study:
-        """Both nets on a picture [H, W, 3] with proposals [B, 4] and tags [C]; the noise is drawn from the seed."""
+        """Both nets on a picture [H, W, 3] with proposals [B, 4] and tags [C]; the noise is drawn from the seed.
+
+        id: of the picture, under which the run may remember it.
+        """
         device, recipe = self.detector.device, self.recipe
         rows = np.asarray(proposals[: recipe.data.max_proposals], dtype=np.float32).reshape(-1, 4)
         if len(rows) < max(1, int(tags.sum())):
@@ -73,6 +87,10 @@ class Pair:
             max_side=recipe.data.max_side,
             stride=self.detector.net.trunk.stride,
         )
+        places = self.recall(id, proposals[: recipe.data.max_proposals])
+        if places is not None:
+            places = places.to(device)
+            view = replace(view, hints=Hints(places, torch.ones(places.shape[1], device=device)))
         mixed = recipe.precision == "bf16-mixed" and device.type == "cuda"
         with torch.autocast(device.type, torch.bfloat16, enabled=mixed):
             sampled = sample_view(self.conditional, self.detector.net, view, recipe, seed)
@@ -85,6 +103,7 @@ class Pair:
             boxes=boxes.float().cpu() * back,
             samples=sampled.samples.cpu(),
             truths=[(truth.float().cpu() * back, labels.cpu()) for truth, labels in sampled.truths],
+            favoured=None if places is None else favoured(probabilities, places, recipe.rounds.promise).cpu(),
         )
 
 
@@ -98,4 +117,4 @@ def open_pair(run: Path | str, device: str = "auto") -> Pair:
     conditional, _, classes = read_teacher(teacher)
     if classes != detector.classes:
         raise InputError(f"{teacher}: expected the classes of the detector beside it, found others")
-    return Pair(detector, conditional.to(detector.device).eval())
+    return Pair(detector, conditional.to(detector.device).eval(), recall_of(Path(run)))

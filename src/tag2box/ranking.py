@@ -89,7 +89,7 @@ def studies(pair: Pair, dataset: Dataset, store: ProposalStore) -> Iterator[tupl
             proposals = store[image.id][: pair.recipe.data.max_proposals]
             tags = np.array([name in image.tags for name in pair.classes])
             enough = len(proposals) >= max(1, len(image.tags))
-            yield image, pair.study(pixels.result(), proposals, tags) if enough else None
+            yield image, pair.study(pixels.result(), proposals, tags, id=image.id) if enough else None
 
 
 def doubts_of(pair: Pair, image: TaggedImage, study: Study | None, by: str = BY[0]) -> DoubtedImage:
@@ -149,7 +149,7 @@ def _written(doubts: Doubts | None) -> list[str]:
 def _best_boxes(pair: Pair, image: TaggedImage, study: Study) -> Mapping[int, Box]:
     """The prediction net's best box of each class, 1…C."""
     found = select_detections(
-        study.probabilities,
+        study.choice,
         study.boxes,
         size=image.size,
         nms=pair.recipe.inference.nms,

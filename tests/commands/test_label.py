@@ -15,6 +15,7 @@ from tag2box.detector_file import build_conditional_net
 from tag2box.known import write_known
 from tag2box.labels.output import FORMATS, Output
 from tag2box.proposals.store import write_store
+from tag2box.remembered import save_places
 
 CAT, DOG = ("cat", (11, 11, 60, 60)), ("dog", (21, 21, 90, 70))
 BOXES = np.array([[10, 10, 60, 60], [20, 20, 90, 70], [0, 0, 100, 80]], dtype=np.int16)
@@ -83,6 +84,15 @@ def test_scored_where_there_are_boxes(run, photos, store, tmp_path, capsys):
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["class", "boxes", "images", "objects", "precision", "recall"] in lines
     assert ["all", "3", "2", "3", "66.7", "66.7"] in lines
+
+
+@pytest.mark.parametrize("by", ["prediction", "conditional"])
+def test_what_the_run_remembers_of_its_pictures_counts(run, photos, store, tmp_path, by):
+    """The nets know nothing, and of `b` the run knows that the dog is the second proposal; of `a` it knows nothing."""
+    places = torch.tensor([[-1.0, -1, 1], [1, -1, -1], [-1, -1, -1]])  # dog, yak, cat
+    save_places(run / "weights" / "hints.safetensors", [places.half()], [torch.from_numpy(BOXES)], ["b"])
+    summary = label(run, photos, store, tmp_path / "out", score=1.0, by=by)
+    assert summary["per_class"]["dog"]["precision"] == 100.0
 
 
 @pytest.mark.parametrize("format", FORMATS)

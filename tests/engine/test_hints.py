@@ -5,13 +5,14 @@ import math
 import pytest
 import torch
 
-from tag2box.engine.hints import SHARPNESS, RegionNet, Scale, find_places, load_places, save_places, with_sureness
+from tag2box.engine.hints import SHARPNESS, RegionNet, Scale, find_places, with_sureness
 from tag2box.engine.loop import Run
 from tag2box.engine.steps import with_promise
 from tag2box.engine.teacher import Looks
 from tag2box.mil import Bags, Hints, mil_losses, refinement_loss, refinement_targets, wsddn_scores
 from tag2box.nets.mil import MilOutputs
 from tag2box.overlap import pair_iou
+from tag2box.remembered import load_places, recall_of
 
 TEACHER = {"name": "mobilenet_v3_small", "weights": "none", "epochs": 0, "regions": 6, "size": 32, "hint_epochs": 1}
 CPU = torch.device("cpu")
@@ -79,13 +80,6 @@ def test_vectors_are_scaled_by_what_whole_pictures_show():
     torch.testing.assert_close(scaled.mean(0), torch.zeros(7), atol=1e-4, rtol=0)
     torch.testing.assert_close(scaled.std(0), torch.ones(7), atol=1e-2, rtol=0)
     assert RegionNet(Scale(wholes), 7, 3)(wholes[0]).class_logits.shape == (4, 3)
-
-
-def test_hints_are_kept_as_they_are(tmp_path):
-    hints = [torch.rand(count, 3).half() for count in (4, 0, 12)]
-    save_places(tmp_path / "hints.safetensors", hints)
-    assert all(map(torch.equal, load_places(tmp_path / "hints.safetensors"), hints))
-    assert [path.name for path in tmp_path.iterdir()] == ["hints.safetensors"]
 
 
 def some_outputs(count: int, seed: int = 0) -> MilOutputs:
@@ -166,6 +160,8 @@ def test_a_run_finds_hints_once_and_shows_them(world, make_recipe, tmp_path, mon
     assert view.hints.places.shape == (len(view.boxes), len(world.dataset.classes))
     torch.testing.assert_close(view.hints.places[:6], kept[1].float())
     assert (view.hints.places[6:] == -1).all()
+    image = world.dataset[1]
+    torch.testing.assert_close(recall_of(tmp_path)(image.id, world.store[image.id]), view.hints.places)
     assert run.teacher is None
 
     monkeypatch.setattr("tag2box.engine.loop.look", lambda *_: pytest.fail("it has looked before"))

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -78,3 +79,21 @@ def test_of_nets_themselves(pair):
         for box in [*own["suggested"], *own["agreed"], *(box for _, box in own["predicted"])]:
             assert 0 <= box[0] < box[2] <= 100
             assert 0 <= box[1] < box[3] <= 80
+
+
+def test_what_the_run_remembers_of_a_picture_weighs(pair):
+    """On the suggested box, and on what the samples of the conditional net come to."""
+    pixels = np.random.default_rng(0).integers(0, 256, (80, 100, 3), dtype=np.uint8)
+    proposals = np.array([[10, 10, 60, 60], [20, 20, 90, 70], [0, 0, 50, 30]], dtype=np.int16)
+    places = torch.tensor([[-1.0, 1], [-1, -1], [1, -1]])  # the dog is the third, the cat the first
+    knowing = replace(pair, recall=lambda id, rows: places if id == "a" and np.array_equal(rows, proposals) else None)
+    study = knowing.study(pixels, proposals, np.array([True, True]), id="a")
+    assert study.choice[:, 1:].argmax(0).tolist() == [2, 0]
+    for boxes, labels in study.truths:
+        assert {int(label): box.tolist() for box, label in zip(boxes, labels, strict=True)} == {
+            1: [0, 0, 50, 30],
+            2: [10, 10, 60, 60],
+        }
+    other = knowing.study(pixels, proposals, np.array([True, True]), id="b")
+    assert other.choice is other.probabilities
+    torch.testing.assert_close(other.probabilities, study.probabilities)

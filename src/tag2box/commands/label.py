@@ -55,7 +55,7 @@ def label_dataset(
     decisions = {} if known is None else read_known(known, listed)
     output.require_room(listed, folder_of(data))
     part = source.open(split)
-    found = _find(detector, part, tta) if pair is None else _ask_teacher(pair, part)
+    found = _find(detector, part, tta, run) if pair is None else _ask_teacher(pair, part)
     least = SCORES[by] if score is None else score
     labelled = with_known(choose(found, part.dataset, least, parts=parts), decisions)
     summary = summarise(labelled, _quality(labelled, part))
@@ -103,10 +103,12 @@ def _open_nets(run: Path, by: str, device: str) -> "tuple[Detector, Pair | None]
     return detector, None
 
 
-def _find(detector: "Detector", part: Part, tta: bool) -> Detections:
+def _find(detector: "Detector", part: Part, tta: bool, run: Path) -> Detections:
     from tag2box.detector import detect_dataset
+    from tag2box.remembered import recall_of
 
-    return detect_dataset(detector, part.dataset, part.store, tta=tta, best_of_each=True)
+    recall = recall_of(run)  # of the pictures that it learnt from the run knows more than its detector
+    return detect_dataset(detector, part.dataset, part.store, tta=tta, best_of_each=True, recall=recall)
 
 
 def _ask_teacher(pair: "Pair", part: Part) -> Detections:
@@ -133,7 +135,7 @@ def _agreed(pair: "Pair", part: Part, place: int) -> "Found":
     if not image.tags or len(proposals) < len(image.tags):  # nothing to look for, or not enough to look at
         return Found(torch.zeros(0, 4), torch.zeros(0), torch.zeros(0, dtype=torch.long))
     tags = np.array([name in image.tags for name in pair.classes])
-    return agreed(pair.study(read_image(image.path), proposals, tags))
+    return agreed(pair.study(read_image(image.path), proposals, tags, id=image.id))
 
 
 def _quality(labelled: LabelledSet, part: Part) -> dict[str, LabelQuality] | None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 FILE = "review.sqlite"
-LOOKS = 2
+LOOKS = 3
 """Raised when what is kept of a look changes."""
 
 
@@ -119,7 +119,7 @@ def _look_with(pair: "Pair", part: Part) -> "Callable[[TaggedImage], Look]":
         if len(proposals) < len(image.tags):
             return NOTHING
         tags = np.array([name in image.tags for name in pair.classes])
-        return look_at(pair, pair.study(read_image(image.path), proposals, tags), image, SCORES)
+        return look_at(pair, pair.study(read_image(image.path), proposals, tags, id=image.id), image, SCORES)
 
     return look
 

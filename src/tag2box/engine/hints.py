@@ -8,17 +8,14 @@ more often than anything that learns from pixels in the same time, and the warm 
 
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
 from tag2box.engine.plan import generator_for, seed_for
 from tag2box.engine.teacher import Looks
 from tag2box.explaining import agreed, explained
-from tag2box.files import atomic_path
 from tag2box.mil import Hints, mil_losses, wsddn_scores
 from tag2box.nets.mil import MilHead, MilOutputs
 from tag2box.overlap import likeness
@@ -152,15 +149,3 @@ def with_sureness(places: Sequence[Tensor], tags: Tensor) -> list[Hints]:
     sure = best.clamp(min=0) ** SHARPNESS * tags  # [N, C]
     mean = sure.sum(dim=0) / tags.sum(dim=0).clamp(min=1)
     return list(map(Hints, places, sure / mean.clamp(min=torch.finfo(torch.float32).tiny)))
-
-
-def save_places(path: Path, places: Sequence[Tensor]) -> None:
-    """Keep them beside a run's weights: they would take long to find again."""
-    with atomic_path(path) as temporary:
-        save_file({str(index): own.contiguous() for index, own in enumerate(places)}, temporary)
-
-
-def load_places(path: Path) -> list[Tensor]:
-    """What `save_places` kept."""
-    kept = load_file(path)
-    return [kept[str(index)] for index in range(len(kept))]

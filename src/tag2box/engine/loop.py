@@ -9,12 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from tag2box import remembered
 from tag2box.config import Recipe
 from tag2box.data.records import Dataset
 from tag2box.engine.checkpoint import fingerprint, load_net, load_optimiser, plain, read_state, save_state, sweep
 from tag2box.engine.feed import Feed
 from tag2box.engine.forward import conditional_outputs, noise_for, prediction_outputs
-from tag2box.engine.hints import find_places, load_places, save_places, with_sureness
+from tag2box.engine.hints import find_places, with_sureness
 from tag2box.engine.known import fingerprint_of_known, retagged
 from tag2box.engine.making import Nets, build_warm, make_fabric, make_optimiser, make_step
 from tag2box.engine.plan import Phase, generator_for, phases, rate_at, seed_for
@@ -153,7 +154,7 @@ class Run:
 
     def _look_first(self) -> None:
         """Let the teacher look at all regions where lessons or hints are still to come of it; then the hints."""
-        settings, kept = self.recipe.teacher, self.weights / "hints.safetensors"
+        settings, kept = self.recipe.teacher, self.weights / remembered.FILE
         lessons = self.phases[self.phase].kind == "lessons"
         hints = settings.hints and not kept.exists()
         if lessons or hints:
@@ -164,11 +165,11 @@ class Run:
         if hints and self.fabric.is_global_zero and self.looks is not None:
             boxes = [self.album.proposals(index)[: settings.regions] for index in range(len(self.album))]
             number, seed, device = settings.hint_epochs, self.recipe.seed, self.fabric.device
-            tags = self.album.tags
-            save_places(kept, find_places(self.looks, boxes, tags, epochs=number, seed=seed, device=device))
+            places = find_places(self.looks, boxes, self.album.tags, epochs=number, seed=seed, device=device)
+            remembered.save_places(kept, places, boxes, self.album.dataset.ids)
         self.fabric.barrier()
         if settings.hints:
-            self.album.hints = with_sureness(load_places(kept), self.album.tags)
+            self.album.hints = with_sureness(remembered.load_places(kept), self.album.tags)
         if not lessons:
             self._dismiss_teacher()
 

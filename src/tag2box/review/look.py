@@ -50,7 +50,7 @@ def look_at(pair: Pair, study: Study, image: TaggedImage, scores: Mapping[str, f
     """What the nets say of a picture. `scores` are the least of a label by the prediction and the conditional net."""
     gamma, inference = pair.recipe.rounds.gamma, pair.recipe.inference
     found = select_detections(
-        study.probabilities,
+        study.choice,
         study.boxes,
         size=image.size,
         nms=inference.nms,

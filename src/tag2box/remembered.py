@@ -1,0 +1,71 @@
+"""Hints that a run keeps beside its weights: found once, read again when it goes on and when its pictures are labelled.
+
+A detector that has learnt from few pictures forgets some of what its seeds knew. For the very pictures that it learnt
+from that is still there, and weighs as much as it did when the nets taught each other (`rounds.promise`).
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+from torch.nn import functional
+
+from tag2box.files import atomic_path
+
+FILE = "hints.safetensors"
+Recall = Callable[[str, NDArray[Any]], Tensor | None]
+"""A picture's id and proposals [B, 4] → how much speaks for each being all of an object of each class [B, C], −1…1."""
+
+
+def save_places(path: Path, places: Sequence[Tensor], boxes: Sequence[Tensor], ids: Sequence[str]) -> None:
+    """Keep what speaks for the first regions of pictures: N times [R_i, C], N times [R_i, 4], their names."""
+    tensors = {f"places.{index}": own.contiguous() for index, own in enumerate(places)}
+    tensors |= {f"boxes.{index}": own.short().cpu().contiguous() for index, own in enumerate(boxes)}
+    with atomic_path(path) as temporary:
+        save_file(tensors, temporary, {"ids": json.dumps([*ids])})
+
+
+def load_places(path: Path) -> list[Tensor]:
+    """What speaks for regions, in the order in which it was kept."""
+    with safe_open(path, "pt") as kept:
+        return [kept.get_tensor(f"places.{index}") for index in range(len(kept.keys()) // 2)]
+
+
+def recall_of(run: Path) -> Recall:
+    """What a run remembers of its pictures; of other pictures, or of these with other proposals, it is nothing."""
+    path = run / "weights" / FILE
+    if not path.is_file():
+        return lambda id, proposals: None
+    with safe_open(path, "pt") as kept:
+        ids = json.loads((kept.metadata() or {}).get("ids", "[]"))  # before it was for labels too, names were not kept
+    numbers = {id: index for index, id in enumerate(ids)}
+
+    def recall(id: str, proposals: NDArray[Any]) -> Tensor | None:
+        if id not in numbers:
+            return None
+        with safe_open(path, "pt") as kept:
+            places, boxes = (kept.get_tensor(f"{name}.{numbers[id]}") for name in ("places", "boxes"))
+        if len(proposals) < len(boxes) or not np.array_equal(proposals[: len(boxes)], boxes.numpy()):
+            return None
+        return functional.pad(places.float(), (0, 0, 0, len(proposals) - len(places)), value=-1.0)
+
+    return recall
+
+
+def favoured(probabilities: Tensor, places: Tensor | None, weight: float) -> Tensor:
+    """Probabilities [B, C + 1], of each class lowered by how much less speaks for a proposal than for the best [B, C].
+
+    What speaks for a proposal is added to the logarithm, so many times as the weight says.
+    """
+    if places is None or not weight or not len(places):
+        return probabilities
+    places = places.to(probabilities)
+    factors = (weight * (places - places.amax(dim=0, keepdim=True))).exp()
+    return torch.cat([probabilities[:, :1], probabilities[:, 1:] * factors], dim=1)

@@ -1,0 +1,64 @@
+"""What a run remembers of the pictures it learnt from."""
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from tag2box.remembered import FILE, favoured, load_places, recall_of, save_places
+
+BOXES = [
+    torch.tensor([[0.0, 0, 9, 9], [3, 4, 8, 9], [1, 1, 5, 5]]),
+    torch.zeros(0, 4),
+    torch.tensor([[2.0, 2, 30, 40]]),
+]
+PLACES = [
+    torch.tensor([[0.5, -0.25], [0.125, 0.75], [-1, 0]]).half(),
+    torch.zeros(0, 2).half(),
+    torch.ones(1, 2).half(),
+]
+
+
+@pytest.fixture
+def run(tmp_path):
+    (tmp_path / "weights").mkdir()
+    save_places(tmp_path / "weights" / FILE, PLACES, BOXES, ["a b", "é", "c"])
+    return tmp_path
+
+
+def test_it_is_kept_as_it_is(run):
+    assert all(map(torch.equal, load_places(run / "weights" / FILE), PLACES))
+    assert [path.name for path in (run / "weights").iterdir()] == [FILE]
+
+
+def test_a_picture_by_its_name_with_the_proposals_after_those_looked_at(run):
+    proposals = np.concatenate([BOXES[0].numpy(), [[7, 7, 9, 9]]]).astype(np.int16)
+    places = recall_of(run)("a b", proposals)
+    assert places.tolist() == [[0.5, -0.25], [0.125, 0.75], [-1, 0], [-1, -1]]
+    assert recall_of(run)("é", proposals).tolist() == [[-1, -1]] * 4
+
+
+@pytest.mark.parametrize("change", [lambda rows: rows[:2], lambda rows: rows[::-1], lambda rows: rows + 1])
+def test_nothing_where_the_proposals_are_others(run, change):
+    assert recall_of(run)("a b", change(BOXES[0].numpy())) is None
+
+
+def test_nothing_of_other_pictures_other_runs_and_detectors_alone(run, tmp_path):
+    rows = BOXES[0].numpy()
+    assert recall_of(run)("b", rows) is None
+    assert recall_of(run / "elsewhere")("a b", rows) is None
+    assert recall_of(run / "weights" / FILE)("a b", rows) is None  # a file, as a detector is
+    save_file({"0": torch.zeros(2, 2)}, run / "weights" / FILE)  # of a version that kept no names
+    assert recall_of(run)("a b", rows) is None
+
+
+def test_what_more_speaks_for_is_favoured():
+    probabilities = torch.tensor([[0.2, 0.5, 0.3], [0.1, 0.6, 0.3]])
+    places = torch.tensor([[0.9, 0.1], [0.4, 0.3]])
+    found = favoured(probabilities, places, 2.0)
+    wanted = [[0.2, 0.5, 0.3 * np.exp(-0.4)], [0.1, 0.6 * np.exp(-1.0), 0.3]]
+    torch.testing.assert_close(found, torch.tensor(wanted, dtype=torch.float32))
+    assert found[:, 1].argmax() == 0  # where the detector alone would have the other
+    for same in (favoured(probabilities, None, 2.0), favoured(probabilities, places, 0.0)):
+        assert same is probabilities
+    assert favoured(probabilities[:0], places[:0], 2.0).shape == (0, 3)
