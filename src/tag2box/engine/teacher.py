@@ -23,7 +23,6 @@ from tag2box.engine.tags import regions
 from tag2box.engine.views import Album, View, padded
 from tag2box.errors import InputError
 from tag2box.nets.architectures import parts_of
-from tag2box.nets.layout import as_the_device_likes
 from tag2box.nets.mil import MilNet
 from tag2box.nets.weights import fill, read_weights
 from tag2box.progress import progress
@@ -54,7 +53,8 @@ class TeacherNet(nn.Module):
         self.classes = [one.out_features for one in parts.classifier.modules() if isinstance(one, nn.Linear)][-1]
         self.register_buffer("mean", torch.tensor(parts.mean).view(3, 1, 1))
         self.register_buffer("std", torch.tensor(parts.std).view(3, 1, 1))
-        self.eval().requires_grad_(False)
+        # Channels innermost: much faster on a GPU, on a CPU 1.2 times for ResNet-18 and 1.7 for EfficientNet-Lite4.
+        self.to(memory_format=torch.channels_last).eval().requires_grad_(False)
 
     @torch.no_grad()
     def forward(self, image: Tensor, boxes: Tensor) -> Tensor:
@@ -64,7 +64,8 @@ class TeacherNet(nn.Module):
 
     def _vectors(self, image: Tensor, boxes: Tensor) -> Tensor:
         crops = roi_align(image.float()[None], [boxes.float()], self.size, sampling_ratio=2, aligned=True)
-        vectors: Tensor = self.top(self.body(as_the_device_likes((crops - self.mean) / self.std))).mean((2, 3))
+        pixels = ((crops - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
+        vectors: Tensor = self.top(self.body(pixels)).mean((2, 3))
         return vectors.float()
 
     @torch.no_grad()
