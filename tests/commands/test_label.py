@@ -1,4 +1,5 @@
 import json
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,8 @@ from tag2box.known import write_known
 from tag2box.labels.output import FORMATS, Output
 from tag2box.proposals.store import write_store
 from tag2box.remembered import save_places
+from tag2box.review.database import Database
+from tag2box.review.store import Store
 
 CAT, DOG = ("cat", (11, 11, 60, 60)), ("dog", (21, 21, 90, 70))
 BOXES = np.array([[10, 10, 60, 60], [20, 20, 90, 70], [0, 0, 100, 80]], dtype=np.int16)
@@ -115,6 +118,16 @@ def test_what_a_person_has_said(run, photos, store, tmp_path):
     own = truth.subset(["a"])
     assert [truth.classes[c] for c in own.labels] == ["cat", "cat", "dog"]
     assert own.boxes.tolist() == [[1, 2, 3.5, 4], [5, 5, 50, 50], [0, 0, 9, 9]]
+    assert [truth.classes[c] for c in truth.subset(["b"]).labels] == ["dog"]
+
+
+def test_what_has_been_decided_in_a_review(run, photos, store, tmp_path):
+    with closing(Database(tmp_path / "review.sqlite")) as database:
+        Store(database).decide("a", "cat", "accepted", [[5, 5, 50, 50]], 0)
+        Store(database).decide("b", "cat", "rejected", [], 0)
+    label(run, photos, store, tmp_path / "out", known=tmp_path / "review.sqlite")
+    truth = open_ground_truth(tmp_path / "out")
+    assert truth.subset(["a"]).boxes.tolist() == [[5, 5, 50, 50]]
     assert [truth.classes[c] for c in truth.subset(["b"]).labels] == ["dog"]
 
 

@@ -33,7 +33,7 @@ def parser() -> Parser:
     made.add_argument("--overwrite", action="store_true", help="replace labels that tag2box has written there")
     add_part(made)
     made.add_argument(
-        "--known", metavar="FILE", type=Path, help="boxes that a person has given (boxes.json of `review`)"
+        "--known", metavar="FILE", type=Path, help="boxes that a person has given (review.sqlite, or boxes.json)"
     )
     made.add_argument(
         "--by",

@@ -10,12 +10,12 @@ from rich.console import Console
 
 from tag2box import __version__
 from tag2box.commands.parts import Part, Source, Where, require_known_classes
+from tag2box.commands.reviewed import read_reviewed
 from tag2box.data import folder_of, read_image
 from tag2box.detections import Detections
 from tag2box.errors import InputError, require_choice
 from tag2box.evaluation.label_quality import LabelQuality, label_quality
 from tag2box.evaluation.tables import counted
-from tag2box.known import read_known
 from tag2box.labels.choosing import choose, with_known
 from tag2box.labels.output import Output
 from tag2box.labels.records import LabelledSet
@@ -52,7 +52,7 @@ def label_dataset(
     source = Source(data=data, preset=detector.recipe.data.proposals, **where)
     listed = source.listed(split)
     require_known_classes(listed, detector.classes, run)
-    decisions = {} if known is None else read_known(known, listed)
+    decisions = {} if known is None else read_reviewed(known, listed)
     output.require_room(listed, folder_of(data))
     part = source.open(split)
     found = _find(detector, part, tta, run) if pair is None else _ask_teacher(pair, part)
