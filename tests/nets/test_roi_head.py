@@ -126,7 +126,7 @@ def test_a_conv_head_in_pieces_gives_the_same(monkeypatch: pytest.MonkeyPatch):
     _, head = build_trunk_and_head("mobilenet_v3_small", weights="none")
     pooled = torch.randn(7, 48, 14, 14)
     with_gradient = head.eval()(pooled)
-    monkeypatch.setattr("tag2box.nets.roi_head.CHUNK", 3)
+    monkeypatch.setattr("tag2box.nets.roi_head.CHUNK_ON_CPU", 3)
     with torch.no_grad():
         torch.testing.assert_close(head(pooled), with_gradient)
     assert with_gradient.requires_grad

@@ -9,7 +9,6 @@ from torch.nn import functional
 
 from tag2box.errors import InputError
 from tag2box.nets.architectures import Parts, dilate, parts_of
-from tag2box.nets.layout import as_the_device_likes
 from tag2box.nets.weights import PRETRAINED, Weights, fill, read_weights
 
 Frozen = Literal["early", "all", "none"]
@@ -48,7 +47,8 @@ class Trunk(nn.Module):
         if self.whole_cells:
             height, width = images.shape[2:]
             pixels = functional.pad(pixels, (0, -width % self.stride, 0, -height % self.stride))
-        pixels = pixels if self.depthwise else as_the_device_likes(pixels)
+        if pixels.is_cuda and not self.depthwise:  # a GPU has its fast convolutions for channels innermost
+            pixels = pixels.contiguous(memory_format=torch.channels_last)
         features: Tensor = self.body(pixels)
         return features
 

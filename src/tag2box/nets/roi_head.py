@@ -17,12 +17,12 @@ from torchvision.ops import roi_align, roi_pool
 
 from tag2box.errors import InputError
 from tag2box.nets.architectures import Parts, Pooling, parts_of
-from tag2box.nets.layout import as_the_device_likes
 from tag2box.nets.weights import PRETRAINED, Weights, fill, read_weights
 
 HeadKind = Literal["auto", "conv", "mlp"]
-CHUNK = 2048
-"""Proposals that go through convolutions at once when no gradient is wanted: bounds the memory of a whole image."""
+CHUNK, CHUNK_ON_CPU = 2048, 32
+"""Proposals that go through convolutions at once when no gradient is wanted: bounds the memory of a whole image, and on
+a CPU what is made of them stays in its cache: with channels innermost too, 2.7 times as fast (EfficientNet-Lite4)."""
 ROWS = 1024
 """On a GPU proposals come in multiples of this."""
 
@@ -95,7 +95,8 @@ class ConvHead(RoIHead):
 
     def forward(self, pooled: Tensor) -> Tensor:
         """[R, C', size, size] → [R, dim]; in pieces when no gradient is wanted."""
-        step = len(pooled) if torch.is_grad_enabled() else CHUNK
+        step = CHUNK if pooled.is_cuda else CHUNK_ON_CPU
+        step = len(pooled) if torch.is_grad_enabled() else step
         vectors = [self._vectors(pooled[i : i + step]) for i in range(0, len(pooled), max(step, 1))]
         output: Tensor = self.dropout(torch.cat(vectors) if vectors else pooled.new_zeros(0, self.dim))
         return output
@@ -105,7 +106,7 @@ class ConvHead(RoIHead):
         rows = len(pooled)
         if pooled.is_cuda:
             pooled = functional.pad(pooled, (0, 0, 0, 0, 0, 0, 0, -rows % ROWS))
-        vectors: Tensor = self.layers(as_the_device_likes(pooled)).mean((2, 3))
+        vectors: Tensor = self.layers(pooled.contiguous(memory_format=torch.channels_last)).mean((2, 3))
         return vectors[:rows]
 
 
