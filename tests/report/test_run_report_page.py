@@ -49,7 +49,7 @@ def test_a_whole_run(run, read):
         assert words in page.words
     for words in (
         "WSDDN",
-        "refined (OICR)",
+        "refined",
         "round 2",
         "66.1",
         "0.0260",

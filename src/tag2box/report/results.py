@@ -77,11 +77,11 @@ def stage_name(stage: str) -> str:
     """A stage in words.
 
     >>> [stage_name(stage) for stage in ("wsddn", "refined", "round-2")]
-    ['WSDDN', 'refined (OICR)', 'round 2']
+    ['WSDDN', 'refined', 'round 2']
     """
     if match := re.fullmatch(r"round-(\d+)", stage):
         return f"round {match[1]}"
-    return {"wsddn": "WSDDN", "refined": "refined (OICR)"}.get(stage, stage)
+    return "WSDDN" if stage == "wsddn" else stage
 
 
 def in_a_line(row: Row) -> str:
