@@ -5,6 +5,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from tag2box.errors import InputError
 from tag2box.remembered import FILE, favoured, load_places, recall_of, save_places
 
 BOXES = [
@@ -50,6 +51,21 @@ def test_nothing_of_other_pictures_other_runs_and_detectors_alone(run, tmp_path)
     assert recall_of(run / "weights" / FILE)("a b", rows) is None  # a file, as a detector is
     save_file({"0": torch.zeros(2, 2)}, run / "weights" / FILE)  # of a version that kept no names
     assert recall_of(run)("a b", rows) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"\x10" + bytes(40)])
+def test_a_broken_file_is_named(run, content):
+    path = run / "weights" / FILE
+    path.write_bytes(content)
+    for read in (lambda: recall_of(run), lambda: load_places(path)):
+        with pytest.raises(InputError, match=r"hints\.safetensors: expected hints that a run has kept, found"):
+            read()
+
+
+def test_hints_of_a_version_that_kept_no_names_cannot_be_gone_on_with(run):
+    save_file({"0": torch.zeros(2, 2), "1": torch.zeros(2, 2)}, run / "weights" / FILE)
+    with pytest.raises(InputError, match="expected hints that a run has kept"):
+        load_places(run / "weights" / FILE)
 
 
 def test_what_more_speaks_for_is_favoured():

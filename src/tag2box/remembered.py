@@ -5,18 +5,20 @@ from that is still there, and weighs as much as it did when the nets taught each
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import functional
 
+from tag2box.errors import InputError
 from tag2box.files import atomic_path
 
 FILE = "hints.safetensors"
@@ -34,8 +36,17 @@ def save_places(path: Path, places: Sequence[Tensor], boxes: Sequence[Tensor], i
 
 def load_places(path: Path) -> list[Tensor]:
     """What speaks for regions, in the order in which it was kept."""
-    with safe_open(path, "pt") as kept:
+    with _opened(path) as kept:
         return [kept.get_tensor(f"places.{index}") for index in range(len(kept.keys()) // 2)]
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    try:
+        with safe_open(path, "pt") as kept:
+            yield kept
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{path}: expected hints that a run has kept, found something else ({error})") from None
 
 
 def recall_of(run: Path) -> Recall:
@@ -43,14 +54,14 @@ def recall_of(run: Path) -> Recall:
     path = run / "weights" / FILE
     if not path.is_file():
         return lambda id, proposals: None
-    with safe_open(path, "pt") as kept:
+    with _opened(path) as kept:
         ids = json.loads((kept.metadata() or {}).get("ids", "[]"))  # before it was for labels too, names were not kept
     numbers = {id: index for index, id in enumerate(ids)}
 
     def recall(id: str, proposals: NDArray[Any]) -> Tensor | None:
         if id not in numbers:
             return None
-        with safe_open(path, "pt") as kept:
+        with _opened(path) as kept:
             places, boxes = (kept.get_tensor(f"{name}.{numbers[id]}") for name in ("places", "boxes"))
         if len(proposals) < len(boxes) or not np.array_equal(proposals[: len(boxes)], boxes.numpy()):
             return None

@@ -1,5 +1,6 @@
 """`tag2box train --reviewed`: which decisions reach the engine, and what a resumed run goes on with."""
 
+import shlex
 from contextlib import closing
 from types import SimpleNamespace
 
@@ -9,6 +10,7 @@ import torch
 
 import tag2box
 from tag2box.cli import main
+from tag2box.cli.label import parser as label_parser
 from tag2box.commands.reviewed import describe, read_reviewed
 from tag2box.commands.train import train
 from tag2box.data import open_dataset
@@ -107,12 +109,17 @@ def make_review(path, **statuses):
     return path
 
 
-def test_a_review_file(devkit, store, engine, tmp_path):
+def test_a_review_file(devkit, store, engine, tmp_path, capsys):
     review = make_review(tmp_path / "review.sqlite")
     known = {"t0": {"cat": [(1, 2, 30, 40)]}, "t1": {"dog": []}}
     assert read_reviewed(review, open_dataset(devkit)) == known
     run = run_train(devkit, store, tmp_path / "run", reviewed=review)
     assert engine[0].known == known
+    *_, command = capsys.readouterr().out.splitlines()[-1].partition("tag2box ")
+    words = shlex.split(command)
+    assert words[0] == "label"
+    options = label_parser().parse_args(words[1:])  # what is said to come next can be typed
+    assert read_known(options.known, open_dataset(devkit)) == known
     assert engine[0].dataset[1].tags == ()
     run_train(devkit, store, run, reviewed=review, resume=True)
     with closing(Database(review)) as database:  # somebody goes on reviewing

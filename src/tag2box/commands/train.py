@@ -202,10 +202,11 @@ def _conclude(own: Part, other: Part | None, report: RunReport, console: Console
 
 def _what_next(run: Path, data: Path, where: Mapping[str, Any], *, known: bool) -> str:
     """The command that most people want after this one."""
-    command = "label" if known else "review"
+    labelling = {**where, "known": run / COPY, "format": "label-studio"}
+    command, options = ("label", labelling) if known else ("review", where)
     why = "write boxes for other tools" if known else "look over what it found, the doubtful first"
     words = ["tag2box", command, str(run), str(data)]
-    for name, value in where.items():
+    for name, value in options.items():
         words += [] if value is None else [f"--{name}", str(value)]
     return f"next, to {why}: {shlex.join(words)}"
 
