@@ -26,18 +26,34 @@ Recall = Callable[[str, NDArray[Any]], Tensor | None]
 """A picture's id and proposals [B, 4] → how much speaks for each being all of an object of each class [B, C], −1…1."""
 
 
-def save_places(path: Path, places: Sequence[Tensor], boxes: Sequence[Tensor], ids: Sequence[str]) -> None:
-    """Keep what speaks for the first regions of pictures: N times [R_i, C], N times [R_i, 4], their names."""
+def save_places(
+    path: Path,
+    places: Sequence[Tensor],
+    boxes: Sequence[Tensor],
+    ids: Sequence[str],
+    found: Sequence[Tensor] | None = None,
+) -> None:
+    """Keep what speaks for the first regions of pictures: N times [R_i, C], N times [R_i, 4], their names.
+
+    found: boxes that a net found in them, N times [F_i, 4]; then the first F_i of `places` are theirs.
+    """
     tensors = {f"places.{index}": own.contiguous() for index, own in enumerate(places)}
     tensors |= {f"boxes.{index}": own.short().cpu().contiguous() for index, own in enumerate(boxes)}
+    tensors |= {f"found.{index}": own.contiguous() for index, own in enumerate(found or ())}
     with atomic_path(path) as temporary:
         save_file(tensors, temporary, {"ids": json.dumps([*ids])})
 
 
-def load_places(path: Path) -> list[Tensor]:
-    """What speaks for regions, in the order in which it was kept."""
+def load_places(path: Path) -> tuple[list[Tensor], list[Tensor] | None]:
+    """What speaks for regions and, where there are any, the boxes that were found, in the order they were kept in."""
     with _opened(path) as kept:
-        return [kept.get_tensor(f"places.{index}") for index in range(len(kept.keys()) // 2)]
+        names = set(kept.keys())
+        number = sum(name.startswith("places.") for name in names)
+        places, found = (
+            [kept.get_tensor(f"{kind}.{index}") for index in range(number) if f"{kind}.{index}" in names]
+            for kind in ("places", "found")
+        )
+        return places, found or None
 
 
 @contextmanager
@@ -63,6 +79,7 @@ def recall_of(run: Path) -> Recall:
             return None
         with _opened(path) as kept:
             places, boxes = (kept.get_tensor(f"{name}.{numbers[id]}") for name in ("places", "boxes"))
+        places = places[len(places) - len(boxes) :]  # boxes that were found come first
         if len(proposals) < len(boxes) or not np.array_equal(proposals[: len(boxes)], boxes.numpy()):
             return None
         return functional.pad(places.float(), (0, 0, 0, len(proposals) - len(places)), value=-1.0)

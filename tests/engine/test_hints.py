@@ -153,7 +153,8 @@ def test_a_run_finds_hints_once_and_shows_them(world, make_recipe, tmp_path, mon
     run = make()
     assert [phase.kind for phase in run.phases] == ["warm", "conditional", "prediction"]
     run.go()
-    kept = load_places(tmp_path / "weights" / "hints.safetensors")
+    kept, found = load_places(tmp_path / "weights" / "hints.safetensors")
+    assert found is None
     assert [len(own) for own in kept] == [min(6, len(run.album.proposals(index))) for index in range(len(run.album))]
     view = run.album.view(1, 48)
     assert view.index == 1

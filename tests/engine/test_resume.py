@@ -133,8 +133,8 @@ def run_twice(world, recipe, folder: Path, deaths=(), kills=0, known=None) -> li
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def assert_equal(folder: Path, before: tuple[str, ...] = ()) -> None:
-    """The two runs are the same; `before` are stages before the usual ones."""
+def assert_equal(folder: Path, before: tuple[str, ...] = (), anew: tuple[str, ...] = ()) -> None:
+    """The two runs are the same; `before` are stages before the usual ones, `anew` of a warm start learnt again."""
     whole, pieces = (folder / name / "weights" for name in ("whole", "pieces"))
     for name in ("last.safetensors", "best.safetensors", "conditional.safetensors"):
         assert (whole / name).read_bytes() == (pieces / name).read_bytes(), name
@@ -142,13 +142,14 @@ def assert_equal(folder: Path, before: tuple[str, ...] = ()) -> None:
     assert tensors.keys() == others.keys()
     assert all(torch.equal(value, others[key]) for key, value in tensors.items())
     stages = [row["stage"] for row in state["record"]["rows"]]
-    assert stages == [*before, "wsddn", "refined", "round-1", "round-2"]
+    assert stages == [*before, "wsddn", "refined", *anew, "round-1", "round-2"]
     timed = {"seconds", "images_per_second", "data_wait", "peak_memory_mb"}
     for row, twin in zip(state["record"]["rows"], other["record"]["rows"], strict=True):
         assert {k: v for k, v in row.items() if k not in timed} == {k: v for k, v in twin.items() if k not in timed}
     assert sorted(file.name for file in pieces.iterdir()) == [
         "best.safetensors",
         "conditional.safetensors",
+        *(["hints.safetensors"] if anew else []),
         "last.safetensors",
         "state.safetensors",
     ]
@@ -198,6 +199,15 @@ def test_killed_at_random_points_with_known_boxes(world, make_recipe, tmp_path):
     ends = run_twice(world, recipe, tmp_path, kills=KILLS, known=known)
     assert ends.count(-9) == KILLS
     assert_equal(tmp_path)
+
+
+def test_killed_at_random_points_and_while_the_warm_start_begins_anew(world, make_recipe, tmp_path):
+    """Also just after what it found was written, and before the first step from it."""
+    recipe = make_recipe(head={"dropout": 0.3}, data={"scales": (48, 64)}, warm={"again": 2}, rounds={"promise": 2.0})
+    deaths = [("find_again", 1), ("build_warm", 2), ("build_warm", 2)]
+    ends = run_twice(world, recipe, tmp_path, deaths=deaths, kills=KILLS)
+    assert ends.count(-9) == KILLS + len(deaths)
+    assert_equal(tmp_path, anew=("anew-1", "anew-2"))
 
 
 SETUPS = {

@@ -14,10 +14,12 @@ from tag2box.config import Recipe
 from tag2box.data.records import Dataset
 from tag2box.engine.checkpoint import fingerprint, load_net, load_optimiser, plain, read_state, save_state, sweep
 from tag2box.engine.feed import Feed
+from tag2box.engine.findings import find_again
 from tag2box.engine.forward import conditional_outputs, noise_for, prediction_outputs
 from tag2box.engine.hints import find_places, with_sureness
 from tag2box.engine.known import fingerprint_of_known, retagged
 from tag2box.engine.making import Nets, build_warm, make_fabric, make_optimiser, make_step
+from tag2box.engine.measure import refined_scorer
 from tag2box.engine.plan import Phase, generator_for, phases, rate_at, seed_for
 from tag2box.engine.record import Record, Report
 from tag2box.engine.stages import Evaluate, Stages
@@ -107,8 +109,11 @@ class Run:
         for album in (self.album, self.val_album) if self.phase < len(self.phases) else ():
             if album is not None:
                 album.settle()
-        if self.recipe.teacher.name and self.phase < len(self.phases):
-            self._look_first()
+        if self.phase < len(self.phases):
+            if self.recipe.teacher.name:
+                self._look_first()
+            elif self._was_anew() and (self.weights / remembered.FILE).exists():
+                self._take_hints()
         while self.phase < len(self.phases):
             phase = self.phases[self.phase]
             self._begin(phase)
@@ -138,12 +143,39 @@ class Run:
         self._restored = tensors
         self.record.restore(state["record"])
 
+    def _was_anew(self) -> bool:
+        """Whether the warm start has begun again, and its hints with it."""
+        here = self.phases[self.phase]
+        return here.anew > 0 or (here.round > 0 and self.recipe.warm.again > 0)
+
     def _begin(self, phase: Phase) -> None:
+        for net in self.nets.values():
+            net.eval()
+        if phase.anew and not self.step:
+            self._start_anew()
         if phase.kind in ("conditional", "prediction") and "prediction" not in self.nets:
             self.nets.start_rounds(self.recipe, self.fabric.device)
             self.nets.conditional.scale_noise(self._some_features())
-        for net in self.nets.values():
-            net.eval()
+            for net in self.nets.values():
+                net.eval()
+
+    def _start_anew(self) -> None:
+        """What the warm start has found becomes its hints, and it begins again with the weights it began with."""
+        warm, regions = self.nets.warm, self.recipe.teacher.regions
+        self.album.take_hints(None)  # it looks at proposals alone, as it does where it is resumed here
+        if self.fabric.is_global_zero:
+            found = find_again(refined_scorer(warm), self.album, self.recipe, self.fabric.autocast)
+            boxes = [self.album.proposals(index)[:regions] for index in range(len(self.album))]
+            kept = self.weights / remembered.FILE
+            remembered.save_places(kept, found.places, boxes, self.album.dataset.ids, found.boxes)
+        self.fabric.barrier()
+        self._take_hints()
+        torch.manual_seed(seed_for(self.recipe.seed))
+        warm.load_state_dict(build_warm(self.recipe, warm.classes).state_dict())
+
+    def _take_hints(self) -> None:
+        places, found = remembered.load_places(self.weights / remembered.FILE)
+        self.album.take_hints(with_sureness(places, self.album.tags), found)
 
     def _call_teacher(self) -> None:
         """The teacher, and the layer in which its classes are learnt."""
@@ -169,7 +201,7 @@ class Run:
             remembered.save_places(kept, places, boxes, self.album.dataset.ids)
         self.fabric.barrier()
         if settings.hints:
-            self.album.hints = with_sureness(remembered.load_places(kept), self.album.tags)
+            self._take_hints()
         if not lessons:
             self._dismiss_teacher()
 
@@ -288,7 +320,7 @@ class Run:
         elif phase.kind == "tags":
             self.stages.tags()
         elif phase.kind == "warm":
-            self.stages.warm(self.nets.warm)
+            self.stages.warm(self.nets.warm, phase.anew)
         elif phase.kind == "prediction":
             self.stages.round(phase.round, self.nets.conditional, self.nets.prediction)
 

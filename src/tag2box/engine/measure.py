@@ -76,15 +76,15 @@ def detect(
     chosen = range(0, len(album), -(-len(album) // most)) if most else range(len(album))
     found: dict[int, Found] = {}
     with progress("scoring", len(chosen)) as count_one:
-        for indices in _together(album, chosen):
-            for index, seen in zip(indices, _look(scorer, album, indices, recipe), strict=True):
+        for indices in together(album, chosen):
+            for index, seen in zip(indices, see(scorer, album, indices, recipe), strict=True):
                 found[index] = _select(*seen, album, index, recipe, tagged_only, min_score)
                 count_one()
     ids = [album.dataset[index].id for index in chosen]
     return as_detections(album.dataset.classes, ids, [found[index] for index in chosen])
 
 
-def _together(album: Album, chosen: Iterable[int]) -> Iterator[list[int]]:
+def together(album: Album, chosen: Iterable[int]) -> Iterator[list[int]]:
     """Numbers of pictures to look at at once: on a GPU some of the same size, elsewhere one."""
     if album.device.type != "cuda":
         yield from ([index] for index in chosen)
@@ -96,17 +96,21 @@ def _together(album: Album, chosen: Iterable[int]) -> Iterator[list[int]]:
         yield from (alike[i : i + TOGETHER] for i in range(0, len(alike), TOGETHER))
 
 
-def _look(scorer: Scorer, album: Album, indices: Sequence[int], recipe: Recipe) -> list[Seen]:
-    """Probabilities, and boxes in the pictures' own pixels, averaged over every scale and side."""
+def see(scorer: Scorer, album: Album, indices: Sequence[int], recipe: Recipe) -> list[Seen]:
+    """Probabilities, and boxes in the pictures' own pixels, averaged over every scale and side.
+
+    Of the stored proposals alone, as a detector has them: not of boxes that were found before.
+    """
     width, height = album.dataset[indices[0]].size
     seen: list[list[Seen]] = [[] for _ in indices]
     for scale in recipe.inference.scales:
         for mirrored in (False, True) if recipe.inference.flip else (False,):
             views = [album.view(index, scale, mirrored) for index in indices]
             for own, view, (probabilities, boxes) in zip(seen, views, scorer(views), strict=True):
-                boxes = flip_boxes(boxes, view.size[0]) if mirrored else boxes
+                first = album.number_found(view.index)
+                boxes = (flip_boxes(boxes, view.size[0]) if mirrored else boxes)[first:]
                 grown = boxes.new_tensor([width / view.size[0], height / view.size[1]] * 2)
-                own.append((probabilities, boxes * grown))
+                own.append((probabilities[first:], boxes * grown))
     return [average_views(own) for own in seen]
 
 

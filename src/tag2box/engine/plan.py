@@ -25,11 +25,13 @@ class Phase:
     """From 1; 0 for the warm start and what comes before it."""
     steps: int
     rate: float
+    anew: int = 0
+    """How often the warm start was learnt before."""
 
     @property
     def name(self) -> str:
         """As progress shows it."""
-        before = {"lessons": "lessons", "tags": "tags", "warm": "warm start"}
+        before = {"lessons": "lessons", "tags": "tags", "warm": f"warm start{f', anew {self.anew}' * bool(self.anew)}"}
         return before.get(self.kind, f"round {self.round}, {self.kind} net")
 
     @property
@@ -47,7 +49,8 @@ def phases(recipe: Recipe, images: int) -> list[Phase]:
         plan.append(Phase("lessons", 0, _steps(teacher.epochs, per_epoch), teacher.rate))
     if warm.tag_epochs:
         plan.append(Phase("tags", 0, _steps(warm.tag_epochs, per_epoch), warm.tag_rate))
-    plan.append(Phase("warm", 0, max(_steps(warm.epochs, per_epoch), warm.least_steps), warm.rate))
+    steps = max(_steps(warm.epochs, per_epoch), warm.least_steps)
+    plan += [Phase("warm", 0, steps, warm.rate, anew) for anew in range(1 + warm.again)]
     for number in range(1, rounds.number + 1):
         done = (number - 1) / max(rounds.number - 1, 1)
         rate = rounds.conditional_rate * (1 - (1 - rounds.conditional_decay) * done)

@@ -56,11 +56,13 @@ class Stages:
         """The tags are learnt: nor is there now."""
         self._say("tags", None, min_score=0.0)
 
-    def warm(self, net: MilNet) -> None:
-        """The warm start is over; where no rounds follow it is the detector."""
-        self._say("wsddn", wsddn_scorer(net), min_score=0.0)
-        self._say("refined", refined_scorer(net), min_score=self.recipe.inference.min_score)
-        if not self.recipe.rounds.number:  # the detector is what the rounds would have started from
+    def warm(self, net: MilNet, anew: int = 0) -> None:
+        """The warm start is over, and was learnt so often before; where nothing follows it is the detector."""
+        if not anew:
+            self._say("wsddn", wsddn_scorer(net), min_score=0.0)
+        stage = f"anew-{anew}" if anew else "refined"
+        self._say(stage, refined_scorer(net), min_score=self.recipe.inference.min_score)
+        if anew == self.recipe.warm.again and not self.recipe.rounds.number:  # what rounds would have started from
             made = prediction_from_mil(net).to(self.fabric.device).eval()
             row = self._say("round-0", prediction_scorer(made), min_score=self.recipe.inference.min_score)
             self._keep(row, made, None)

@@ -51,7 +51,7 @@ class View:
     index: int = -1
     """The picture's number in its data set."""
     hints: Hints | None = None
-    """What a teacher's view says of its proposals (`engine.hints`)."""
+    """What a teacher's view, or a net that learnt before, says of its proposals (`engine.hints`, `.findings`)."""
 
 
 def show(
@@ -111,7 +111,7 @@ class Album:
         self._kept: dict[tuple[int, int, bool], View] | None = {} if data.cache and trunk.frozen else None
         self._loader: Loader = FromFiles(dataset, store, data, device)
         self.hints: Sequence[Hints] | None = None
-        """Of each picture, for its first proposals: what views come with from then on."""
+        self._found: Sequence[Tensor] | None = None
         self._around = dict[int, Around]()
 
     def __len__(self) -> int:
@@ -120,6 +120,22 @@ class Album:
     def settle(self) -> None:
         """Bring the pictures to the device once and for all, where `data.resident` says so; takes its time."""
         self._loader = make_loader(self.dataset, self.store, self.data, self.device)
+
+    def take_hints(self, hints: Sequence[Hints] | None, found: Sequence[Tensor] | None = None) -> None:
+        """What views come with from now on: hints of each picture's first proposals, and boxes found in it before.
+
+        found: [F_i, 4] in each picture's own pixels; they go before its proposals, and hints count them as the first.
+        """
+        others = found is not None or self._found is not None
+        self.hints, self._found = hints, found
+        self._around.clear()
+        if others:  # what was kept or worked out of pictures was of other proposals
+            self._decided.clear()
+            self._kept = None if self._kept is None else {}
+
+    def number_found(self, index: int) -> int:
+        """How many of a picture's proposals are boxes that were found in it, its first."""
+        return 0 if self._found is None else len(self._found[index])
 
     def expect(self, showings: Iterable[Showing]) -> None:
         """Be told what comes next, so that nobody waits for it."""
@@ -147,20 +163,21 @@ class Album:
         seeds, where there are any.
         """
         if self._kept is None or fresh:
-            view = self._show(index, scale, mirrored)
+            view = self._hinted(self._show(index, scale, mirrored))
             return view if draw is None or view.known is not None else self._drawn(view, draw, seeded)
         key = (index, scale, mirrored)
         if key not in self._kept:
             self._kept[key] = self._featured(self._show(index, scale, mirrored))
-        return self._kept[key]
+        return self._hinted(self._kept[key])
 
     def picture(self, index: int) -> Tensor:
         """RGB uint8 [3, H, W]."""
         return self._loader.picture(index)
 
     def proposals(self, index: int) -> Tensor:
-        """Proposals in the picture's own pixels [B, 4]."""
-        return self._loader.proposals(index)
+        """Proposals in the picture's own pixels [B, 4], after boxes that were found in it."""
+        own = self._loader.proposals(index)
+        return own if self._found is None else torch.cat([self._found[index].to(own, non_blocking=True), own])
 
     def _show(self, index: int, scale: int, mirrored: bool) -> View:
         view = show(
@@ -173,7 +190,7 @@ class Album:
             stride=self._trunk.stride,
             known=self._what_is_known(index),
         )
-        return replace(view, index=index, hints=self._hints(index, len(view.boxes)))
+        return replace(view, index=index)
 
     def _drawn(self, view: View, draw: torch.Generator, seeded: bool) -> View:
         """Never with fewer proposals than tags, each of which labels one."""
@@ -185,22 +202,28 @@ class Album:
             among = max(min(self.data.drawn_among or len(view.boxes), len(view.boxes)), number)
             return with_rows(view, first_and_others(among, number, draw))
         if view.index not in self._around:  # on the CPU, and once: numbers of rows are wanted there
-            boxes = torch.from_numpy(self.store[self.dataset[view.index].id][: len(view.boxes)].astype("float32"))
-            self._around[view.index] = around_seeds(boxes, self.hints[view.index].places.float()[:, view.tags])
+            boxes, places = self._on_cpu(view.index), self.hints[view.index].places.float()
+            self._around[view.index] = around_seeds(boxes, places[:, view.tags])
         return with_rows(view, drawn_around(self._around[view.index], number, draw))
 
-    def _hints(self, index: int, count: int) -> Hints | None:
-        """Of that picture's proposals; nothing speaks for those past the first that were looked at."""
+    def _hinted(self, view: View) -> View:
+        """With the hints that there are now; nothing speaks for proposals past the first that were looked at."""
         if self.hints is None:
-            return None
-        places, sureness = (part.to(self.device, non_blocking=True).float() for part in self.hints[index])
-        return Hints(functional.pad(places, (0, 0, 0, count - len(places)), value=-1.0), sureness)
+            return view
+        places, sureness = (part.to(self.device, non_blocking=True).float() for part in self.hints[view.index])
+        places = functional.pad(places, (0, 0, 0, len(view.boxes) - len(places)), value=-1.0)
+        return replace(view, hints=Hints(places, sureness))
+
+    def _on_cpu(self, index: int) -> Tensor:
+        """The same as `proposals`, where nothing waits for the device."""
+        own = torch.from_numpy(self.store[self.dataset[index].id][: self.data.max_proposals].astype("float32"))
+        return own if self._found is None else torch.cat([self._found[index], own])
 
     def _what_is_known(self, index: int) -> Decided | None:
         """Of that picture, in its own pixels; worked out once."""
         image = self.dataset[index]
         if image.id in self._known and index not in self._decided:
-            proposals = self.store[image.id][: self.data.max_proposals]
+            proposals = self._on_cpu(index).numpy()
             own = decide(self._known[image.id], proposals, self.tags[index].numpy(), self.dataset.classes)
             self._decided[index] = None if own is None else own.to(self.device)
         return self._decided.get(index)

@@ -6,8 +6,8 @@ from html import escape
 
 from tag2box.report import svg
 from tag2box.report.curves import (
-    WARM,
     Panel,
+    is_warm,
     limits,
     line_colours,
     line_name,
@@ -162,7 +162,7 @@ def _ends(ends: Sequence[tuple[float, str, str]]) -> list[str]:
 
 def _warm_start(stages: Sequence[str], at_x: Callable[[float], float]) -> list[str]:
     """One net before, two nets after."""
-    warm = sum(stage in WARM for stage in stages)
+    warm = sum(is_warm(stage) for stage in stages)
     if not 0 < warm < len(stages):
         return []
     shade = svg.rectangle(LEFT, TOP, at_x(warm - 0.5) - LEFT, HEIGHT - TOP - BOTTOM, kind="shade")

@@ -16,7 +16,6 @@ INK, FAINT, SHADE = "#2b2f38", "#e4e6ea", "#f5f4f0"
 OTHERS = ("#3c8d5a", "#7a5c00", GREY, "#8a5fb0", "#b0413e", "#1c8f9c", "#c9579a", "#4b4fa3", "#8fae1b", "#5d3a1a")
 COLOURS = {"map": BLUE, "corloc": ORANGE, "div_pc": "#8a5fb0", "div_cc": ORANGE, "div_pp": BLUE, "disc": "#b0413e"}
 """Blue is the prediction net's, orange the conditional net's."""
-WARM = ("lessons", "tags", "wsddn", "refined")
 LEFT = -0.6  # where the axis begins, in stages
 LAYOUTS = {1: "a", 2: "ab", 3: "aa;bc", 4: "ab;cd"}
 """The first panel is the one that people look for: where three would leave a gap, it is the wide one."""
@@ -137,7 +136,7 @@ def _bounds(group: Sequence[float], apart: float) -> tuple[float, float]:
 
 def _shade_warm_start(axes: "Axes", stages: Sequence[str]) -> None:
     """One net before, two nets after."""
-    warm = sum(stage in WARM for stage in stages)
+    warm = sum(is_warm(stage) for stage in stages)
     if 0 < warm < len(stages):
         axes.axvspan(LEFT, warm - 0.5, color=SHADE, linewidth=0, zorder=0)
         across = axes.get_xaxis_transform()
@@ -158,13 +157,22 @@ def _name_stages(axes: "Axes", stages: Sequence[str]) -> None:
         )  # fmt: skip
 
 
+def is_warm(stage: str) -> bool:
+    """Whether it comes before the rounds.
+
+    >>> [is_warm(stage) for stage in ("tags", "anew-1", "round-2")]
+    [True, True, False]
+    """
+    return not stage.startswith("round-")
+
+
 def short_stage(stage: str) -> str:
     """A stage as it is called below an axis.
 
     >>> [short_stage(stage) for stage in ("wsddn", "refined", "round-2")]
     ['WSDDN', 'refined', '2']
     """
-    return stage.removeprefix("round-") if stage.startswith("round-") else stage_name(stage).removesuffix(" (OICR)")
+    return stage_name(stage) if is_warm(stage) else stage.removeprefix("round-")
 
 
 def line_colours(columns: Sequence[str]) -> list[str]:

@@ -84,7 +84,8 @@ def story(rows: Sequence[Row], part: str = "") -> str:
 
 def _against_warm_start(rows: Sequence[Row], best: int, column: str) -> str:
     """Above it or below: both are said."""
-    start = next((row for row in rows if row["stage"] == "refined"), {})
+    warm = [row for row in rows if str(row["stage"]).startswith(("refined", "anew-"))]
+    start = warm[-1] if warm else {}
     gain = number(rows[best], column) - number(start, column)
     if not math.isfinite(gain):
         return ""

@@ -76,11 +76,11 @@ def best_row(rows: Sequence[Row]) -> int | None:
 def stage_name(stage: str) -> str:
     """A stage in words.
 
-    >>> [stage_name(stage) for stage in ("wsddn", "refined", "round-2")]
-    ['WSDDN', 'refined', 'round 2']
+    >>> [stage_name(stage) for stage in ("wsddn", "refined", "anew-1", "round-2")]
+    ['WSDDN', 'refined', 'anew 1', 'round 2']
     """
-    if match := re.fullmatch(r"round-(\d+)", stage):
-        return f"round {match[1]}"
+    if match := re.fullmatch(r"(round|anew)-(\d+)", stage):
+        return f"{match[1]} {match[2]}"
     return "WSDDN" if stage == "wsddn" else stage
 
 
