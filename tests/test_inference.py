@@ -18,6 +18,7 @@ from tag2box.inference import (
     scale_boxes,
     select_detections,
 )
+from tag2box.landing import landing
 
 SIZE = (100, 80)
 
@@ -97,6 +98,34 @@ def test_a_head_is_no_second_cat_but_a_kitten_of_another_class_and_the_best_of_e
     )
     best = select_detections(probabilities, boxes, **options, parts=0.8, best_of_each=True)
     assert best.scores.tolist() == pytest.approx([0.8, 0.7])  # the best of what is no part
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("best_of_each", [False, True])
+def test_where_boxes_land_decides_what_comes_first(seed, best_of_each, monkeypatch):
+    """Class by class: of the best by score, take the one that most speaks for, drop what overlaps it, cap the rest."""
+    monkeypatch.setattr("tag2box.inference.LANDED", 30)
+    probabilities, boxes = random_case(seed)
+    options = {"size": SIZE, "nms": 0.3, "min_score": 0.2, "max_detections": 1000}
+    found = select_detections(probabilities, boxes, **options, landing=True, best_of_each=best_of_each)
+    inside = boxes.clamp(min=0).minimum(torch.tensor([*SIZE, *SIZE]))
+    wanted = []
+    for label in range(1, probabilities.shape[1]):
+        sound = (inside[:, label, 2:] > inside[:, label, :2]).all(1)
+        first = [row for row in probabilities[:, label].argsort(descending=True).tolist() if sound[row]][:30]
+        values = landing(probabilities[first, label][None], inside[first, label][None])[0].tolist()
+        best = first[values.index(max(values))]
+        enough = [row for row in first if probabilities[row, label] >= 0.2 or (best_of_each and row == best)]
+        lowest, left = 1.0, sorted(enough, key=lambda row: -values[first.index(row)])
+        while left:
+            row, *left = left
+            lowest = min(lowest, probabilities[row, label].item())
+            wanted.append((-lowest, len(wanted), label - 1, inside[row, label].tolist()))
+            left = [one for one in left if box_iou(inside[row, label][None], inside[one, label][None]) <= 0.3]
+    wanted.sort()
+    assert found.scores.tolist() == pytest.approx([-score for score, *_ in wanted])
+    assert sorted(found.boxes.tolist()) == sorted(box for *_, box in wanted)
+    assert sorted(found.labels.tolist()) == sorted(label for *_, label, _ in wanted)
 
 
 def test_the_whole_takes_the_place_of_its_part_among_few():

@@ -11,8 +11,11 @@ from torchvision.ops import batched_nms
 
 from tag2box.detections import Detections
 from tag2box.disco.offsets import FAST_RCNN, Weights, decode
+from tag2box.landing import landing as landed
 from tag2box.overlap import whole_objects
 
+LANDED = 200
+"""Of each class so many boxes, the best by score, are compared with each other to see on which most land."""
 AMONG = 300
 """How many of the best detections, at least, are compared with each other for parts and wholes."""
 CANDIDATES = 3000
@@ -131,6 +134,7 @@ def select_detections(
     min_score: float,
     max_detections: int,
     parts: float = 0.0,
+    landing: bool = False,
     best_of_each: bool = False,
 ) -> Found:
     """The detections of one image of `size` (width, height).
@@ -139,18 +143,25 @@ def select_detections(
     Boxes are cut at the image's edge, those left without area or below `min_score` dropped, the rest thinned by
     non-maximum suppression within each class. Best first; of equal scores the earlier proposal, then the lower class.
     parts: see `whole_objects`; 0: parts stay.
+    landing: of a class the box comes first that most speaks for (`tag2box.landing`), whatever its score, and no later
+    one that stays has a higher score than it.
     best_of_each: the best box of every class, parts aside, stays whatever its score and rank: CorLoc asks for it.
     """
     scores, boxes = _candidates(probabilities, boxes, size)  # [B, C], [B, C, 4]
-    wanted = scores >= min_score
-    best = _best_of_columns(scores) & best_of_each
+    ranks = _landed(scores, boxes) if landing else scores
+    wanted = (scores >= min_score) & ranks.isfinite()
+    best = _best_of_columns(ranks) & (scores >= 0) & best_of_each
     rows, labels = (wanted | best).nonzero(as_tuple=True)  # in order of proposals, then of classes
-    order = scores[rows, labels].argsort(descending=True, stable=True)
-    order = order if best_of_each else order[:CANDIDATES]
+    order = ranks[rows, labels].argsort(descending=True, stable=True)
+    order = order if best_of_each or landing else order[:CANDIDATES]
     rows, labels = rows[order], labels[order]
     # In float64, since batched_nms may move each class by a multiple of the image's size and so lose digits.
-    kept = batched_nms(boxes[rows, labels].double(), scores[rows, labels].double(), labels, nms).sort().values
+    kept = batched_nms(boxes[rows, labels].double(), ranks[rows, labels].double(), labels, nms).sort().values
     rows, labels = rows[kept], labels[kept]
+    if landing:
+        scores = scores.index_put((rows, labels), _no_higher(scores[rows, labels], labels))
+        order = scores[rows, labels].argsort(descending=True, stable=True)
+        rows, labels = rows[order], labels[order]
     if parts:
         first = torch.arange(len(kept), device=kept.device) < max(max_detections, AMONG)
         whole = first.clone()
@@ -181,12 +192,29 @@ def _first_of_each(labels: Tensor) -> Tensor:
     return earliest.scatter_reduce(0, labels, places, "amin")[labels] == places
 
 
-def _best_of_columns(scores: Tensor) -> Tensor:
-    """Where the highest of each column stands, the first of equals, empty boxes aside: [B, C] → bool [B, C]."""
-    best = torch.zeros_like(scores, dtype=torch.bool)
-    if len(scores):
-        best.scatter_(0, scores.argmax(dim=0, keepdim=True), value=True)
-    return best & (scores >= 0)
+def _best_of_columns(ranks: Tensor) -> Tensor:
+    """Where the highest of each column stands, the first of equals: [B, C] → bool [B, C]."""
+    best = torch.zeros_like(ranks, dtype=torch.bool)
+    if len(ranks):
+        best.scatter_(0, ranks.argmax(dim=0, keepdim=True), value=True)
+    return best
+
+
+def _landed(scores: Tensor, boxes: Tensor) -> Tensor:
+    """What speaks for the boxes of classes [B, C, 4], −∞ for all but the first `LANDED` of each by score [B, C]."""
+    most, rows = scores.topk(min(LANDED, len(scores)), dim=0)  # [M, C]
+    there = boxes.gather(0, rows[..., None].expand(-1, -1, 4))
+    values = landed(most.T, there.transpose(0, 1)).T.masked_fill(most < 0, -torch.inf)
+    return torch.full_like(scores, -torch.inf).scatter(0, rows, values)
+
+
+def _no_higher(scores: Tensor, labels: Tensor) -> Tensor:
+    """Scores [D], none higher than an earlier one with its label [D]."""
+    if not len(scores):
+        return scores
+    classes = torch.arange(int(labels.max()) + 1, device=labels.device)[:, None]
+    lowest = scores.expand(len(classes), -1).masked_fill(labels != classes, torch.inf).cummin(dim=1).values
+    return lowest[labels, torch.arange(len(labels), device=labels.device)]
 
 
 def as_detections(classes: Sequence[str], ids: Sequence[str], found: Iterable[Found]) -> Detections:

@@ -6,7 +6,8 @@ conditional net makes use of.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -41,17 +42,34 @@ class RoIHead(nn.Module, ABC):
 
     def pool(self, features: Tensor, boxes: Sequence[Tensor]) -> Tensor:
         """Proposals' features: [N, C', h, w] and N times [B_i, 4] in image pixels → [ΣB_i, C', size, size]."""
-        features, rows, scale = features.float().contiguous(), [one.float() for one in boxes], 1 / self.stride
+        rows, scale = [one.float() for one in boxes], 1 / self.stride
         pooled: Tensor
         if self.pooling == "align":
-            pooled = roi_align(features, rows, self.size, scale, sampling_ratio=2, aligned=True)
-        else:  # RoIPool counts the last pixel in, as Caffe's did; our boxes are half-open
-            pooled = roi_pool(features, [torch.cat([row[:, :2], row[:, 2:] - 1], 1) for row in rows], self.size, scale)
-        return pooled
+            whole = features.float().contiguous()
+            pooled = roi_align(whole, rows, self.size, scale, sampling_ratio=2, aligned=True)
+            return pooled
+        # RoIPool counts the last pixel in, as Caffe's did; our boxes are half-open.
+        closed = [torch.cat([row[:, :2], row[:, 2:] - 1], 1) for row in rows]
+        region_max = _region_max(features.device) if features.is_cuda else None
+        if region_max is None:
+            pooled = roi_pool(features.float().contiguous(), closed, self.size, scale)
+            return pooled
+        numbered = [functional.pad(row, (1, 0), value=float(image)) for image, row in enumerate(closed)]
+        return region_max(features, torch.cat(numbered), self.size, scale)
 
     @abstractmethod
     def forward(self, pooled: Tensor) -> Tensor:
         """[R, C', size, size] → [R, dim]."""
+
+
+@cache
+def _region_max(device: torch.device) -> Callable[[Tensor, Tensor, int, float], Tensor] | None:
+    """RoIPool for that GPU, where Triton is there and works."""
+    try:
+        from tag2box.nets.region_max import region_max, works_here
+    except ImportError:
+        return None
+    return region_max if works_here(device) else None
 
 
 class MlpHead(RoIHead):
