@@ -22,7 +22,9 @@ from tag2box.inference import (
     as_detections,
     decode_boxes,
     look_together,
+    resized,
     resized_size,
+    scale_boxes,
     select_detections,
 )
 from tag2box.nets import PredictionNet
@@ -104,7 +106,8 @@ class Detector:
     ) -> Detections:
         """The objects in one or many pictures: paths, PIL images, arrays [H, W, 3] or tensors [3, H, W] of uint8 RGB.
 
-        proposals: boxes [B, 4] for each picture where they are known; else they are searched for.
+        proposals: boxes [B, 4] for each picture where they are known; else the net proposes them, or, where it has not
+        learnt to, they are searched for.
         score: the least that a detection must have; max_detections: of a picture, by default the recipe's.
         tta: look at every scale of training and at the mirror image too, and average; slower, better.
         batch: so many pictures of one size go through the net together; it changes speed and memory, not results.
@@ -117,9 +120,9 @@ class Detector:
         settings = replace(self.settings(tta=tta), min_score=score, max_detections=most)
         search = preset(self.recipe.data.proposals)
 
-        def ready(place: int) -> tuple[int, Pixels, NDArray[Any]]:
+        def ready(place: int) -> tuple[int, Pixels, NDArray[Any] | None]:
             pixels, boxes = pictures[place].read(), given[place]
-            return place, pixels, selective_search(pixels, search) if boxes is None else boxes
+            return place, pixels, selective_search(pixels, search) if boxes is None and not self.proposes else boxes
 
         found: dict[int, Found] = {}
         number = count_workers(workers, len(pictures))
@@ -131,6 +134,11 @@ class Detector:
                 found.update(zip(places, self.detect_together(pixels, boxes, settings), strict=True))
         ids = [picture.id for picture in pictures]
         return as_detections(self.classes, ids, [found[place] for place in range(len(ids))])
+
+    @property
+    def proposes(self) -> bool:
+        """Whether the net says itself where objects could be, so that nobody has to search for it."""
+        return self.net.proposer is not None
 
     def settings(self, *, tta: bool = False) -> Inference:
         """How detections are made; with `tta` at every scale of training, and mirrored."""
@@ -145,20 +153,23 @@ class Detector:
     def detect(
         self,
         pixels: Pixels,
-        proposals: NDArray[Any],
+        proposals: NDArray[Any] | None,
         settings: Inference,
         *,
         best_of_each: bool = False,
         places: Tensor | None = None,
     ) -> Found:
-        """The objects in one picture [H, W, 3] among proposals [B, 4], the first so many of them as the recipe says."""
+        """The objects in one picture [H, W, 3] among proposals [B, 4], the first so many of them as the recipe says.
+
+        None: among those that the net proposes itself (`proposes`).
+        """
         return self.detect_together([pixels], [proposals], settings, best_of_each=best_of_each, places=[places])[0]
 
     @torch.no_grad()
     def detect_together(
         self,
         pictures: Sequence[Pixels],
-        proposals: Sequence[NDArray[Any]],
+        proposals: Sequence[NDArray[Any] | None],
         settings: Inference,
         *,
         best_of_each: bool = False,
@@ -169,7 +180,10 @@ class Detector:
         places: what else speaks for their proposals, N times [B, C] or None (`remembered`).
         """
         images = [torch.from_numpy(pixels).to(self.device).permute(2, 0, 1) for pixels in pictures]  # [3, H, W] each
-        boxes = [self._boxes(rows) for rows in proposals]
+        boxes = [
+            self._boxes(rows) if rows is not None else self._proposed(image, settings)
+            for image, rows in zip(images, proposals, strict=True)
+        ]
         some = [place for place, rows in enumerate(boxes) if len(rows)]
         nothing = Found(torch.zeros(0, 4), torch.zeros(0), torch.zeros(0, dtype=torch.long))
         found = [nothing] * len(images)
@@ -194,6 +208,7 @@ class Detector:
                 min_score=settings.min_score,
                 max_detections=settings.max_detections,
                 parts=settings.parts,
+                landing=settings.landing,
                 best_of_each=best_of_each,
             )
         return found
@@ -203,10 +218,33 @@ class Detector:
         rows = np.asarray(proposals[: self.recipe.data.max_proposals], dtype=np.float32).reshape(-1, 4)
         return torch.from_numpy(rows).to(self.device)
 
+    @torch.no_grad()
+    def propose(self, pixels: Pixels) -> NDArray[np.float32]:
+        """Where objects could be in a picture [H, W, 3], by one that `proposes`: boxes [B, 4], the best first."""
+        image = torch.from_numpy(pixels).to(self.device).permute(2, 0, 1)
+        boxes: NDArray[np.float32] = self._proposed(image, self.recipe.inference).cpu().numpy()
+        return boxes
+
+    def _proposed(self, image: Tensor, settings: Inference) -> Tensor:
+        """The net's own proposals in a picture [3, H, W], at the first scale: float [B, 4]."""
+        assert self.net.proposer is not None
+        pixels, x, y = resized(image, settings.scales[0], self.recipe.data.max_side)
+        (boxes,) = self.net.proposer(self.features(pixels[None]), (pixels.shape[2], pixels.shape[1]))
+        return scale_boxes(boxes, 1 / x, 1 / y)
+
+    @torch.no_grad()
+    def features(self, pixels: Tensor) -> Tensor:
+        """The trunk's map of pictures [N, 3, h, w], RGB in 0–255 → [N, C', h', w']."""
+        with self._mixed():
+            return self.net.trunk.features(pixels)
+
+    def _mixed(self) -> torch.autocast:
+        mixed = self.recipe.precision == "bf16-mixed" and self.device.type == "cuda"
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=mixed)
+
     def _score(self, pixels: Tensor, boxes: Sequence[Tensor]) -> list[Seen]:
         """[N, 3, h, w] and N times [B, 4] → N times probabilities [B, C + 1] and boxes [B, C + 1, 4]."""
-        mixed = self.recipe.precision == "bf16-mixed" and self.device.type == "cuda"
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=mixed):
+        with self._mixed():
             outputs = self.net(pixels, boxes)
         counts = [len(rows) for rows in boxes]
         each = zip(outputs.scores.split(counts), outputs.offsets.split(counts), boxes, strict=True)
@@ -216,7 +254,7 @@ class Detector:
 def detect_dataset(
     detector: Detector,
     dataset: Dataset,
-    store: ProposalStore,
+    store: ProposalStore | None,
     *,
     tta: bool = False,
     best_of_each: bool = False,
@@ -224,14 +262,15 @@ def detect_dataset(
 ) -> Detections:
     """Detections in every image of a data set, as many and as low as the recipe has them for evaluation.
 
+    store: their proposals; None where the detector proposes.
     best_of_each: the best box of every class whatever its score, for CorLoc. recall: what else is known of the images.
     """
     settings, found, paths = detector.settings(tta=tta), [], [image.path for image in dataset]
     with progress("detecting", len(dataset)) as count_one, worker_pool(READERS, processes=False) as pool:
         begun = run_ahead(lambda path: pool.submit(read_image, path), paths, AHEAD * READERS)
         for image, (_, pixels) in zip(dataset, begun, strict=True):
-            proposals = store[image.id][: detector.recipe.data.max_proposals]
-            places = None if recall is None else recall(image.id, proposals)
+            proposals = None if store is None else store[image.id][: detector.recipe.data.max_proposals]
+            places = None if recall is None or proposals is None else recall(image.id, proposals)
             found.append(
                 detector.detect(pixels.result(), proposals, settings, best_of_each=best_of_each, places=places)
             )

@@ -18,6 +18,7 @@ from tag2box.files import atomic_path
 from tag2box.nets import TRUNKS, PredictionNet, build_trunk_and_head
 from tag2box.nets.backbone import Trunk
 from tag2box.nets.conditional import ConditionalNet
+from tag2box.nets.proposer import Proposer
 from tag2box.nets.roi_head import RoIHead
 
 Net = TypeVar("Net", bound=nn.Module)
@@ -106,6 +107,8 @@ def _open(path: Path, form: str, kind: str, build: Callable[..., Net]) -> tuple[
     recipe = recipe_from_values(values, f"{path} (tag2box {about['version']})")
     with torch.random.fork_rng(devices=[]):  # building draws numbers that the file then replaces
         net = build(recipe, len(classes), weights="none")
+    if isinstance(net, PredictionNet) and any(name.startswith("proposer.") for name in tensors):
+        net.proposer = Proposer(channels=net.trunk.channels, stride=net.trunk.stride)
     try:
         net.load_state_dict(tensors)
     except RuntimeError as error:

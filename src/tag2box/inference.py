@@ -143,8 +143,7 @@ def select_detections(
     Boxes are cut at the image's edge, those left without area or below `min_score` dropped, the rest thinned by
     non-maximum suppression within each class. Best first; of equal scores the earlier proposal, then the lower class.
     parts: see `whole_objects`; 0: parts stay.
-    landing: of a class the box comes first that most speaks for (`tag2box.landing`), whatever its score, and no later
-    one that stays has a higher score than it.
+    landing: of boxes that overlap the one stays that most speaks for (`tag2box.landing`), not the one of highest score.
     best_of_each: the best box of every class, parts aside, stays whatever its score and rank: CorLoc asks for it.
     """
     scores, boxes = _candidates(probabilities, boxes, size)  # [B, C], [B, C, 4]
@@ -159,7 +158,6 @@ def select_detections(
     kept = batched_nms(boxes[rows, labels].double(), ranks[rows, labels].double(), labels, nms).sort().values
     rows, labels = rows[kept], labels[kept]
     if landing:
-        scores = scores.index_put((rows, labels), _no_higher(scores[rows, labels], labels))
         order = scores[rows, labels].argsort(descending=True, stable=True)
         rows, labels = rows[order], labels[order]
     if parts:
@@ -206,15 +204,6 @@ def _landed(scores: Tensor, boxes: Tensor) -> Tensor:
     there = boxes.gather(0, rows[..., None].expand(-1, -1, 4))
     values = landed(most.T, there.transpose(0, 1)).T.masked_fill(most < 0, -torch.inf)
     return torch.full_like(scores, -torch.inf).scatter(0, rows, values)
-
-
-def _no_higher(scores: Tensor, labels: Tensor) -> Tensor:
-    """Scores [D], none higher than an earlier one with its label [D]."""
-    if not len(scores):
-        return scores
-    classes = torch.arange(int(labels.max()) + 1, device=labels.device)[:, None]
-    lowest = scores.expand(len(classes), -1).masked_fill(labels != classes, torch.inf).cummin(dim=1).values
-    return lowest[labels, torch.arange(len(labels), device=labels.device)]
 
 
 def as_detections(classes: Sequence[str], ids: Sequence[str], found: Iterable[Found]) -> Detections:

@@ -13,7 +13,7 @@ from tag2box.overlap import pair_iou
 
 SAME = 0.7
 """IoU from which two proposals have landed on the same box."""
-SIZE = 1.25
+SIZE = 1.0
 """Power of its area by which a box needs more to speak for it (benchmarks/LOG.md)."""
 SURE = 1e-4
 """No probability is closer to 0 or 1 than this."""

@@ -31,10 +31,10 @@ WORTH_A_PROCESS = 8
 """With fewer pictures for each, processes would be starting for longer than they work."""
 
 
-def read_and_search(picture: Path | Pixels, settings: Settings) -> tuple[Pixels, ProposalBoxes]:
-    """A picture and its proposals."""
+def read_and_search(picture: Path | Pixels, settings: Settings | None) -> tuple[Pixels, ProposalBoxes | None]:
+    """A picture and its proposals, where they are to be searched for."""
     pixels = read_image(picture) if isinstance(picture, Path) else picture
-    return pixels, selective_search(pixels, settings)
+    return pixels, None if settings is None else selective_search(pixels, settings)
 
 
 def count_workers(workers: int | None, items: int) -> int:

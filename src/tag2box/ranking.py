@@ -153,6 +153,7 @@ def _best_boxes(pair: Pair, image: TaggedImage, study: Study) -> Mapping[int, Bo
         study.boxes,
         size=image.size,
         nms=pair.recipe.inference.nms,
+        landing=pair.recipe.inference.landing,
         min_score=2.0,  # nothing but the best of each
         max_detections=0,
         best_of_each=True,

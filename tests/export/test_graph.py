@@ -69,6 +69,23 @@ def test_parts_are_dropped(make_detector, draw, parts):
         assert_same((one, exported(one)), pixels, proposals[:0], least=0)
 
 
+@pytest.mark.parametrize("landed", [200, 25])
+def test_what_most_proposals_land_on_stays(make_detector, draw, landed, monkeypatch):
+    """Two nets with the same weights, of which one goes by where boxes land; also where only some are compared."""
+    for module in ("tag2box.inference", "tag2box.export.graph"):
+        monkeypatch.setattr(f"{module}.LANDED", landed)
+    plain, by_landing = (make_detector({"inference.landing": value}) for value in (False, True))
+    pixels, proposals = draw(131, 203)
+    ours = [one.detect(pixels, proposals, one.settings()).boxes.tolist() for one in (plain, by_landing)]
+    assert sorted(ours[0]) != sorted(ours[1])
+    both = by_landing, exported(by_landing)
+    assert_same(both, pixels, proposals, least=5)
+    assert_same(both, pixels, proposals, max_detections=3, least=3)
+    assert_same(both, pixels, proposals, min_score=0.25, nms=0.5)
+    assert_same(both, pixels, proposals[:1])
+    assert_same(both, pixels, proposals[:0], least=0)
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_pictures_of_any_size(size, both, draw):
     assert_same(both, *draw(*size), least=5)

@@ -22,6 +22,7 @@ COMMANDS = {
     "label": "the tagged data set with boxes, for other tools",
     "rank": "where a human look pays most",
     "review": "look over the boxes on a local web page",
+    "rpn": "a detector that proposes boxes itself, without a search",
     "export": "the detector as an ONNX file, for deployment",
 }
 

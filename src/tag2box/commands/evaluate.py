@@ -7,7 +7,7 @@ from typing import Unpack
 import numpy as np
 from rich.console import Console
 
-from tag2box.commands.parts import Source, Where, held_out, require_same_classes
+from tag2box.commands.parts import Source, Where, require_same_classes, which_held_out
 from tag2box.config import Inference
 from tag2box.data import open_ground_truth
 from tag2box.data.ground_truth import GroundTruth
@@ -70,11 +70,14 @@ def evaluate_run(
     detector = open_detector(run, device)
     require_same_classes(detector.classes, truth.classes, of=str(run), and_of=str(data))
     _make_room(json_out, pr_curve)
-    part = Source(data=data, preset=detector.recipe.data.proposals, **where).open(split)
+    source = Source(data=data, preset=detector.recipe.data.proposals, **where)
+    part = None if detector.proposes else source.open(split)
+    dataset, boxes = source.pictures(split) if part is None else (part.dataset, part.truth)
+    store = None if part is None else part.store
     if val_fraction is not None:
-        _, part = held_out(part, val_fraction, seed)
-    truth = _require_boxes(part.truth, data)
-    best = detect_dataset(detector, part.dataset, part.store, tta=tta, best_of_each=True)
+        dataset = dataset.subset(which_held_out(dataset, val_fraction, seed))
+    truth = _require_boxes(None if boxes is None else boxes.subset(dataset.ids), data)
+    best = detect_dataset(detector, dataset, store, tta=tta, best_of_each=True)
     found = _without_the_best(best, detector.recipe.inference)
     _report(truth, found, metrics, json_out, pr_curve, for_corloc=best)
 

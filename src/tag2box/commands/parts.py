@@ -69,25 +69,36 @@ class Source:
     def open(self, split: str | None) -> Part:
         """The part of that name; None: the one to train on."""
         settings = find_preset(self.preset)
-        dataset = open_dataset(self.data, split, images=self.images, skip_bad_images=self.skip_bad_images)
-        truth = open_ground_truth(self.data, split, images=self.images)
+        dataset, truth = self.pictures(split)
         if self.proposals is not None:
             store = open_store(self.proposals, dataset)
         else:
             path = store_path(self.data, dataset.split, self.preset)
             _require_no_race(path, dataset, settings, self.data)
             store = compute_proposals(dataset, path, settings, workers=self.workers, ours=True)
-        return Part(dataset, store, None if truth is None else truth.subset(dataset.ids))
+        return Part(dataset, store, truth)
+
+    def pictures(self, split: str | None) -> tuple[Dataset, GroundTruth | None]:
+        """The same without proposals, for those who need none."""
+        dataset = open_dataset(self.data, split, images=self.images, skip_bad_images=self.skip_bad_images)
+        truth = open_ground_truth(self.data, split, images=self.images)
+        return dataset, None if truth is None else truth.subset(dataset.ids)
 
 
 def held_out(part: Part, fraction: float, seed: int = 0) -> tuple[Part, Part]:
     """What to train on and what a split by that fraction holds out (see `in_validation`)."""
+    out = which_held_out(part.dataset, fraction, seed)
+    return part.subset([not one for one in out]), part.subset(out)
+
+
+def which_held_out(dataset: Dataset, fraction: float, seed: int = 0) -> list[bool]:
+    """Which of the images a split by that fraction holds out; some have to be, and not all."""
     require_fraction(fraction)
-    out = [in_validation(image.id, fraction, seed) for image in part.dataset]
+    out = [in_validation(image.id, fraction, seed) for image in dataset]
     if all(out) or not any(out):
         where = "training" if all(out) else "validation"
         raise InputError(f"expected images for {where}, found none: {fraction} of {len(out)} leaves it empty")
-    return part.subset([not one for one in out]), part.subset(out)
+    return out
 
 
 def require_same_classes(ours: Sequence[str], theirs: Sequence[str], *, of: str, and_of: str) -> None:

@@ -172,6 +172,7 @@ def _report(folder: Path, found: Detections, looking: Looking, seconds: float, w
     console.print(f"{counted(len(found), 'detection')} in {counted(number, 'picture')}{what}")
     console.print(
         f"{number / max(seconds, 1e-9):.1f} pictures/s: of {seconds:.1f} s the net took {net:.1f}, "
-        f"drawing {drawing:.1f}, waiting for proposals {waiting:.1f} ({workforce})"
+        f"drawing {drawing:.1f}, waiting for {'pictures' if looking.detector.proposes else 'proposals'} {waiting:.1f} "
+        f"({workforce})"
     )
     console.print(f"in {folder}: {RESULTS}{' and the annotated pictures' if drawn else ''}")

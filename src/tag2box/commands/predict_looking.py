@@ -30,7 +30,7 @@ class Shot(NamedTuple):
 class _Ready(NamedTuple):
     shot: Shot
     pixels: Pixels
-    proposals: ProposalBoxes
+    proposals: ProposalBoxes | None
 
 
 Keep = Callable[[Shot, Pixels, Found], None]
@@ -73,9 +73,9 @@ class Looking:
         return as_detections(self.detector.classes, self.ids, [self.found[id] for id in self.ids])
 
     def _searched(self, shots: Iterable[Shot]) -> Iterator[_Ready]:
-        search = preset(self.detector.recipe.data.proposals)
+        search = None if self.detector.proposes else preset(self.detector.recipe.data.proposals)
 
-        def submit(shot: Shot) -> "Future[tuple[Pixels, ProposalBoxes]]":
+        def submit(shot: Shot) -> "Future[tuple[Pixels, ProposalBoxes | None]]":
             return self.pool.submit(read_and_search, shot.picture, search)
 
         for shot, future in run_ahead(submit, shots, self.ahead):

@@ -134,6 +134,7 @@ def _select(
         min_score=min_score,
         max_detections=recipe.inference.max_detections,
         parts=recipe.inference.parts,
+        landing=recipe.inference.landing,
         best_of_each=tagged_only,
     )
 

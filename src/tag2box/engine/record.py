@@ -143,6 +143,7 @@ def _follow_one(
         size=size,
         nms=recipe.inference.nms,
         parts=recipe.inference.parts,
+        landing=recipe.inference.landing,
         min_score=0.3,
         max_detections=10,
     )

@@ -174,6 +174,7 @@ def _chosen_well(chosen: list[Array], scores: Array, boxes: Array, sample: Sampl
             min_score=settings.min_score,
             max_detections=settings.max_detections,
             parts=settings.parts,
+            landing=settings.landing,
         )
         return _listed(found) == _listed(chosen)
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from tag2box.config import Inference, Recipe
 from tag2box.export.net import OPSET, net_model
-from tag2box.inference import AMONG
+from tag2box.inference import AMONG, LANDED
+from tag2box.landing import SAME, SIZE, SURE
 from tag2box.nets import PredictionNet
 from tag2box.overlap import INSIDE
 
@@ -32,6 +33,8 @@ detector (uint8[height, width, 3] image, float[B, 4] proposals, float score, flo
 <
     double[1] short_side, double[1] max_side, int64[1] max_proposals,
     int64[1] i0 = {0}, int64[1] i1 = {1}, int64[1] i2 = {2}, int64[1] i4 = {4}, int64[1] last = {9223372036854775807},
+    int64[1] i3 = {3}, int64[3] one_one_four = {1, 1, 4}, int64[1] landed, float same, float unsure, float sure,
+    float float_one = {1.0}, float size_power, float lift = {100.0},
     int64[2] one_in_colour = {1, 3}, int64[4] xyxy = {1, 0, 1, 0}, int64 class_column = {0},
     int64 proposal_column = {2}, int64[2] class_and_proposal = {0, 2}, double[1] one = {1.0}, float nothing = {0.0},
     float out = {-1.0}, float above_out = {-0.5}, float inside, float parts,
@@ -79,13 +82,8 @@ detector (uint8[height, width, 3] image, float[B, 4] proposals, float score, flo
     box_sides = Sub (high, low)
     least_side = ReduceMin <keepdims = 0> (box_sides, i2)
     has_area = Greater (least_side, nothing)
-    reaches = GreaterOrEqual (class_scores, score)
-    wanted = And (has_area, reaches)
-    wanted_scores = Where (wanted, class_scores, out)
-
-    scores_by_class = Transpose <perm = [1, 0]> (wanted_scores)
-    boxes_by_class = Transpose <perm = [1, 0, 2]> (class_boxes)
-    scores_of_class = Unsqueeze (scores_by_class, i1)
+$ORDER
+    scores_of_class = Unsqueeze (ranks_by_class, i1)
     compared = Max (max_detections, among)
     kept = NonMaxSuppression (boxes_by_class, scores_of_class, compared, nms, above_out)
 
@@ -144,6 +142,69 @@ detector (uint8[height, width, 3] image, float[B, 4] proposals, float score, flo
 """
 
 
+_BY_SCORE = """
+    reaches = GreaterOrEqual (class_scores, score)
+    wanted = And (has_area, reaches)
+    wanted_scores = Where (wanted, class_scores, out)
+    scores_by_class = Transpose <perm = [1, 0]> (wanted_scores)
+    boxes_by_class = Transpose <perm = [1, 0, 2]> (class_boxes)
+    ranks_by_class = Identity (scores_by_class)
+"""
+# `tag2box.landing` of each class's best by score. What speaks for a box is never lower than −`lift`.
+_BY_LANDING = """
+    sound_scores = Where (has_area, class_scores, out)
+    all_scores = Transpose <perm = [1, 0]> (sound_scores)
+    all_boxes = Transpose <perm = [1, 0, 2]> (class_boxes)
+    tried_number = Shape <start = 1, end = 2> (all_scores)
+    landed_number = Min (tried_number, landed)
+    scores_by_class, best_rows = TopK <axis = 1> (all_scores, landed_number)
+    best_row = Unsqueeze (best_rows, i2)
+    four_times = Tile (best_row, one_one_four)
+    boxes_by_class = GatherElements <axis = 1> (all_boxes, four_times)
+
+    land_low = Slice (boxes_by_class, i0, i2, i2)
+    land_high = Slice (boxes_by_class, i2, i4, i2)
+    land_low_down = Unsqueeze (land_low, i2)
+    land_low_across = Unsqueeze (land_low, i1)
+    land_high_down = Unsqueeze (land_high, i2)
+    land_high_across = Unsqueeze (land_high, i1)
+    both_low = Max (land_low_down, land_low_across)
+    both_high = Min (land_high_down, land_high_across)
+    both_difference = Sub (both_high, both_low)
+    both_sides = Max (both_difference, nothing)
+    both = ReduceProd <keepdims = 0> (both_sides, i3)
+    land_sides = Sub (land_high, land_low)
+    land_area = ReduceProd <keepdims = 0> (land_sides, i2)
+    area_of_down = Unsqueeze (land_area, i2)
+    area_of_across = Unsqueeze (land_area, i1)
+    areas = Add (area_of_down, area_of_across)
+    either = Sub (areas, both)
+    land_overlap = Div (both, either)
+    is_same = GreaterOrEqual (land_overlap, same)
+    votes_for = Cast <to = 1> (is_same)
+    chances = Clip (scores_by_class, unsure, sure)
+    votes_of = Unsqueeze (chances, i2)
+    votes_there = MatMul (votes_for, votes_of)
+    votes_flat = Squeeze (votes_there, i2)
+    votes = Max (votes_flat, unsure)
+    chances_left = Sub (float_one, chances)
+    odds = Div (chances, chances_left)
+    log_odds = Log (odds)
+    log_votes = Log (votes)
+    least_sides = Max (land_sides, float_one)
+    least_area = ReduceProd <keepdims = 0> (least_sides, i2)
+    log_area = Log (least_area)
+    for_size = Mul (log_area, size_power)
+    for_both = Add (log_odds, log_votes)
+    speaks = Sub (for_both, for_size)
+    lifted = Add (speaks, lift)
+    reaches = GreaterOrEqual (scores_by_class, score)
+    is_sound = GreaterOrEqual (scores_by_class, nothing)
+    wanted = And (reaches, is_sound)
+    ranks_by_class = Where (wanted, lifted, out)
+"""
+
+
 def detector_model(net: PredictionNet, recipe: Recipe, settings: Inference) -> "onnx.ModelProto":
     """`Detector.detect` of a net on the CPU, as one graph, at the first scale of `settings` and not mirrored.
 
@@ -151,7 +212,7 @@ def detector_model(net: PredictionNet, recipe: Recipe, settings: Inference) -> "
     """
     import onnx
 
-    graph = onnx.parser.parse_graph(_GRAPH)
+    graph = onnx.parser.parse_graph(_GRAPH.replace("$ORDER", _BY_LANDING if settings.landing else _BY_SCORE))
     values: dict[str, NDArray[Any]] = {
         "short_side": np.array([settings.scales[0]], np.float64),
         "max_side": np.array([recipe.data.max_side], np.float64),
@@ -160,7 +221,13 @@ def detector_model(net: PredictionNet, recipe: Recipe, settings: Inference) -> "
         "nms": np.array(settings.nms, np.float32),
         "max_detections": np.array(settings.max_detections, np.int64),
         "inside": np.array(INSIDE, np.float32),
-        "among": np.array(AMONG if settings.parts else 0, np.int64),
+        "landed": np.array([LANDED], np.int64),
+        "same": np.array(SAME, np.float32),
+        "unsure": np.array(SURE, np.float32),
+        "sure": np.array(1 - SURE, np.float32),
+        "size_power": np.array(SIZE, np.float32),
+        # The first by landing need not be the first by score, so that all of them have to stay until the end.
+        "among": np.array(AMONG if settings.parts else LANDED if settings.landing else 0, np.int64),
         "parts": np.array(settings.parts or np.inf, np.float32),  # no score is infinitely large: all stay
     }
     graph.initializer.extend(onnx.numpy_helper.from_array(value, name) for name, value in values.items())

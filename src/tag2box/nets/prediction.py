@@ -6,6 +6,7 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from tag2box.nets.backbone import Trunk
+from tag2box.nets.proposer import Proposer
 from tag2box.nets.roi_head import RoIHead
 
 
@@ -41,6 +42,8 @@ class PredictionNet(nn.Module):
         super().__init__()
         self.trunk, self.head, self.classes = trunk, head, classes
         self.predictor = BoxPredictor(dim=head.dim, classes=classes)
+        self.proposer: Proposer | None = None
+        """Where objects could be, where it has learnt that as well (`tag2box rpn`)."""
 
     def forward(self, images: Tensor, boxes: Sequence[Tensor]) -> Outputs:
         """Pr_p(y|x) as logits, with boxes (the first factor of eq. 13's diversities).

@@ -54,6 +54,7 @@ def look_at(pair: Pair, study: Study, image: TaggedImage, scores: Mapping[str, f
         study.boxes,
         size=image.size,
         nms=inference.nms,
+        landing=inference.landing,
         min_score=inference.min_score,
         max_detections=inference.max_detections,
         best_of_each=True,

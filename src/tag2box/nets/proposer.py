@@ -1,0 +1,56 @@
+"""A region proposal network, Faster R-CNN's, on the map that the detector has already: no search before it looks."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torchvision.models.detection.anchor_utils import AnchorGenerator
+from torchvision.models.detection.image_list import ImageList
+from torchvision.models.detection.rpn import RegionProposalNetwork, RPNHead
+
+NUMBER = 300
+"""Proposals of a picture, as in the paper's appendix."""
+SIZES, RATIOS = (2, 4, 8, 16, 32), (0.5, 1.0, 2.0)
+"""Of the anchors: sides in cells of the map, height to width."""
+
+
+class Proposer(nn.Module):
+    """Anchors, a convolution over the map, and what is best after non-maximum suppression."""
+
+    def __init__(self, *, channels: int, stride: int) -> None:
+        super().__init__()
+        self.stride = stride
+        anchors = AnchorGenerator((tuple(stride * size for size in SIZES),), (RATIOS,))
+        self.rpn = RegionProposalNetwork(
+            anchors,
+            RPNHead(channels, anchors.num_anchors_per_location()[0]),
+            fg_iou_thresh=0.7,
+            bg_iou_thresh=0.3,
+            batch_size_per_image=256,
+            positive_fraction=0.5,
+            pre_nms_top_n={"training": 1, "testing": 10 * NUMBER},  # in training nobody looks at them
+            post_nms_top_n={"training": 1, "testing": NUMBER},
+            nms_thresh=0.7,
+        )
+
+    def forward(self, features: Tensor, size: tuple[int, int]) -> list[Tensor]:
+        """The best boxes in pictures of one size (width, height): maps [N, C', h, w] → N times [≤ NUMBER, 4]."""
+        boxes: list[Tensor] = self._rpn(features, size, None)[0]
+        return boxes
+
+    def loss(self, features: Tensor, size: tuple[int, int], boxes: Sequence[Tensor]) -> Tensor:
+        """Against the boxes in each picture, N times [T, 4]; while in training."""
+        losses = self._rpn(features, size, [{"boxes": one} for one in boxes])[1]
+        return torch.stack([*losses.values()]).sum()
+
+    def _rpn(
+        self, features: Tensor, size: tuple[int, int], targets: list[dict[str, Tensor]] | None
+    ) -> tuple[list[Tensor], dict[str, Tensor]]:
+        number, _, rows, columns = features.shape
+        # It takes the stride from the pictures' shape, which need not be whole cells, and looks at nothing else of it.
+        cells = features.new_empty(1).expand(number, 3, rows * self.stride, columns * self.stride)
+        with torch.autocast(features.device.type, enabled=False):
+            found: tuple[list[Tensor], dict[str, Tensor]] = self.rpn(
+                ImageList(cells, [(size[1], size[0])] * number), {"0": features.float()}, targets
+            )
+        return found

@@ -1,0 +1,145 @@
+"""A detector that learns to propose: from a run to a file that looks at pictures alone."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import tag2box
+from tag2box.cli import main
+from tag2box.config import load_recipe
+from tag2box.data.records import Dataset, TaggedImage
+from tag2box.detector import Detector, build_prediction_net, load_detector, save_detector
+from tag2box.engine.proposing import learn_to_propose
+from tag2box.nets.proposer import NUMBER, Proposer
+from tag2box.overlap import pair_iou
+from tag2box.proposals.store import write_store
+
+CAT, DOG = ("cat", (11, 11, 60, 60)), ("dog", (21, 21, 90, 70))
+BOXES = np.array([[10, 10, 60, 60], [20, 20, 90, 70], [0, 0, 100, 80], [70, 0, 100, 30]], dtype=np.int16)
+CLASSES = ["cat", "dog"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def make_recipe(**more):
+    small = {"backbone.weights": "none", "head.width": 8, "data.scales": 64, "inference.scales": 64}
+    return load_recipe("demo", {**small, "data.max_proposals": 4, **more})
+
+
+def make_detector(recipe):
+    torch.manual_seed(0)
+    net = build_prediction_net(recipe, len(CLASSES))
+    torch.nn.init.normal_(net.predictor.scores.weight, std=0.5)
+    return Detector(net=net, recipe=recipe, classes=CLASSES, device="cpu")
+
+
+@pytest.fixture
+def run(tmp_path):
+    detector = make_detector(make_recipe())
+    (tmp_path / "run" / "weights").mkdir(parents=True)
+    save_detector(tmp_path / "run" / "weights" / "best.safetensors", detector.net, detector.recipe, CLASSES)
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def photos(make_devkit):
+    objects = {"a": [CAT], "b": [CAT, DOG], "c": [DOG]}
+    return make_devkit(objects, {"test": list(objects)})
+
+
+@pytest.fixture
+def words(run, photos, tmp_path):
+    path = tmp_path / "store.safetensors"
+    write_store(path, ["a", "b", "c"], [(100, 80)] * 3, {}, [4, 4, 4], [BOXES] * 3)
+    return [str(run), str(photos), "--split", "test", "--proposals", str(path)]
+
+
+def test_from_a_run_to_a_file_that_needs_no_search(words, run, photos, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("tag2box.engine.proposing.learn_to_propose.__kwdefaults__", {"epochs": 1, "least_steps": 2})
+    before = (run / "weights" / "best.safetensors").read_bytes()
+    assert main(["rpn", *words, "--epochs", "0.5"]) == 0
+    said = capsys.readouterr().out
+    file = run / "weights" / "rpn.safetensors"
+    assert "learnt from" in said
+    assert "its proposals reach" in said
+    assert str(file) in said.replace("\n", "")
+    assert (run / "weights" / "best.safetensors").read_bytes() == before
+
+    def no_search(*_):
+        pytest.fail("it proposes itself")
+
+    monkeypatch.setattr("tag2box.pipeline.selective_search", no_search)
+    monkeypatch.setattr("tag2box.detector.selective_search", no_search)
+    monkeypatch.setattr("tag2box.commands.parts.compute_proposals", no_search)
+    picture = next((photos / "JPEGImages").iterdir())
+    out = tmp_path / "out"
+    assert main(["predict", str(file), str(picture), "--out", str(out), "--score", "0"]) == 0
+    assert "waiting for pictures" in capsys.readouterr().out.replace("\n", " ")
+    found = json.loads((out / "predictions.json").read_text())
+    assert found
+    same = tag2box.load(file).predict(picture, score=0.0)
+    assert [one["score"] for one in found] == pytest.approx(same.scores.tolist(), abs=1e-4)
+    assert main(["evaluate", str(file), str(photos), "--split", "test"]) == 0
+    assert "mean" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (["--epochs", "0"], "expected --epochs of more than 0, found 0"),
+        (["--out", "{run}/weights/best.safetensors"], None),
+    ],
+)
+def test_wrong_command_lines(more, expected, words, run, capsys):
+    more = [word.format(run=run) for word in more]
+    if expected is None:  # the detector's own file, given as RUN
+        words, expected = [more[1], *words[1:]], "expected another file than the detector's own"
+    assert main(["rpn", *words, *more]) == 2
+    assert expected in capsys.readouterr().err
+
+
+def test_it_learns_where_things_are(tmp_path):
+    """Bright squares on noise: its first proposals are on them, in pictures that it has not seen."""
+    rng = np.random.default_rng(0)
+    images, boxes = [], []
+    for number in range(24):
+        pixels = rng.integers(0, 60, (96, 128, 3), dtype=np.uint8)
+        x, y, side = int(rng.integers(0, 80)), int(rng.integers(0, 48)), int(rng.integers(24, 48))
+        pixels[y : y + side, x : x + side] = (250, 60, 60)
+        path = tmp_path / f"{number}.png"
+        Image.fromarray(pixels).save(path)
+        images.append(TaggedImage(path.stem, path, (128, 96), ("cat",)))
+        boxes.append(torch.tensor([[x, y, min(x + side, 128), min(y + side, 96)]]).float())
+    detector = make_detector(make_recipe(**{"data.scales": "64,96", "inference.scales": 96}))
+    learn_to_propose(detector, Dataset(tuple(CLASSES), tuple(images[:16])), boxes[:16], epochs=1, least_steps=150)
+    assert detector.proposes
+    overlaps = []
+    for image, wanted in zip(images[16:], boxes[16:], strict=True):
+        found = torch.from_numpy(detector.propose(np.array(Image.open(image.path))))
+        assert 0 < len(found) <= NUMBER
+        assert (found[:, 2:] > found[:, :2]).all()
+        assert (found >= 0).all()
+        assert (found <= torch.tensor([128.5, 96.5, 128.5, 96.5])).all()
+        overlaps.append(pair_iou(found[:10], wanted).max().item())
+    assert np.mean(overlaps) > 0.6, overlaps
+
+
+def test_the_file_says_whether_it_proposes(tmp_path):
+    detector = make_detector(make_recipe())
+    assert not detector.proposes
+    detector.net.proposer = Proposer(channels=detector.net.trunk.channels, stride=detector.net.trunk.stride)
+    save_detector(tmp_path / "rpn.safetensors", detector.net, detector.recipe, CLASSES)
+    again = load_detector(tmp_path / "rpn.safetensors", "cpu")
+    assert again.proposes
+    pixels = np.random.default_rng(0).integers(0, 256, (70, 90, 3), dtype=np.uint8)
+    assert 0 < len(again.propose(pixels)) <= NUMBER
+    assert len(again.predict(pixels, proposals=BOXES, score=0.0))  # others' proposals will do too
