@@ -226,11 +226,11 @@ class Detector:
         return boxes
 
     def _proposed(self, image: Tensor, settings: Inference) -> Tensor:
-        """The net's own proposals in a picture [3, H, W], at the first scale: float [B, 4]."""
+        """The net's own proposals in a picture [3, H, W], at the first scale, no more than it learnt with [B, 4]."""
         assert self.net.proposer is not None
         pixels, x, y = resized(image, settings.scales[0], self.recipe.data.max_side)
         (boxes,) = self.net.proposer(self.features(pixels[None]), (pixels.shape[2], pixels.shape[1]))
-        return scale_boxes(boxes, 1 / x, 1 / y)
+        return scale_boxes(boxes[: self.recipe.data.max_proposals], 1 / x, 1 / y)
 
     @torch.no_grad()
     def features(self, pixels: Tensor) -> Tensor:

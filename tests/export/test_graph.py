@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from torch import nn
 
 from tag2box.disco import offsets
@@ -13,6 +14,7 @@ from tag2box.export.graph import detector_model
 from tag2box.nets.backbone import Trunk
 from tag2box.nets.efficientnet_lite import SameConv2d
 from tag2box.nets.prediction import PredictionNet
+from tag2box.nets.proposer import LEAST, Proposer
 from tag2box.nets.roi_head import CHUNK, ConvHead
 
 for package in ("onnx", "onnxscript", "onnxruntime"):
@@ -215,3 +217,36 @@ def test_trunks(fields, make_detector, draw, tmp_path):
     assert found.wrong == ""
     assert found.same == found.detections > 100
     assert found.worst_score < 1e-4
+
+
+def test_a_net_that_proposes_takes_a_picture_alone(make_detector, draw, tmp_path):
+    """Compared as `tag2box export` does: many of its boxes score the same, to the last digit."""
+    detector = make_detector({"inference.landing": True})
+    torch.manual_seed(1)
+    trunk = detector.net.trunk
+    detector.net.proposer = Proposer(channels=trunk.channels, stride=trunk.stride).eval()
+    with torch.no_grad():
+        for parameter in detector.net.proposer.parameters():
+            parameter.mul_(5)
+    write_onnx(tmp_path / "d.onnx", detector, detector.settings())
+    session = open_session(str(tmp_path / "d.onnx"))
+    assert "proposals" not in [one.name for one in session.get_inputs()]
+    samples = [Sample(str(size), draw(*size)[0], None) for size in SIZES]
+    found = compare(tmp_path / "d.onnx", detector, samples, detector.settings())
+    assert not found.wrong
+    assert found.same > 100
+
+
+def test_what_is_exported_of_a_proposer_is_what_it_chooses_from(detector, draw):
+    torch.manual_seed(1)
+    proposer = Proposer(channels=detector.net.trunk.channels, stride=detector.net.trunk.stride).eval()
+    pixels = torch.from_numpy(draw(150, 90)[0]).permute(2, 0, 1)[None]
+    with torch.no_grad():
+        features = detector.net.trunk.features(pixels)
+        (chosen,) = proposer(features, (150, 90))
+        chances, boxes = proposer.candidates(features)
+    boxes = boxes.clamp(min=0).minimum(torch.tensor([150.0, 90, 150, 90]))
+    boxes = boxes[(boxes[:, 2:] - boxes[:, :2] >= LEAST).all(1)]
+    for box in chosen:
+        assert (boxes - box).abs().amax(1).min() < 1e-3
+    assert len(chances) == features.shape[2] * features.shape[3] * 15

@@ -52,6 +52,8 @@ def export_run(
     from tag2box.export.file import write_onnx
 
     detector = open_detector(run, "cpu")
+    if max_proposals is not None and detector.proposes:
+        raise InputError(f"expected --max-proposals with proposals from outside, found a detector that proposes: {run}")
     if max_proposals is not None:
         detector.recipe = _with_proposals(detector.recipe, max_proposals)
     recipe = detector.recipe
@@ -59,7 +61,7 @@ def export_run(
     path = _path(run, out)
     make_folder(path.parent)
     require_writable(path)
-    samples = [] if no_check else _samples(recipe.data.proposals, check, split, images)
+    samples = [] if no_check else _samples(None if detector.proposes else recipe.data.proposals, check, split, images)
     console = Console(highlight=False, soft_wrap=True, markup=False)  # paths may have brackets
     with atomic_path(path) as temporary:
         with Console(stderr=True).status("writing the graph"):
@@ -118,7 +120,7 @@ def _path(run: Path, out: Path | None) -> Path:
     return out
 
 
-def _samples(preset: str, data: Path | None, split: str | None, images: Path | None) -> "list[Sample]":
+def _samples(preset: str | None, data: Path | None, split: str | None, images: Path | None) -> "list[Sample]":
     from tag2box.export.samples import dataset_samples, drawn_samples
 
     if data is None:

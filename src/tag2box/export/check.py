@@ -39,8 +39,8 @@ class Sample(NamedTuple):
     name: str
     pixels: NDArray[np.uint8]
     """[H, W, 3]"""
-    proposals: Array
-    """[B, 4]"""
+    proposals: Array | None
+    """[B, 4]; None for a detector that proposes itself."""
 
 
 @dataclass
@@ -96,7 +96,9 @@ def open_session(model: str | bytes) -> Any:
 
 def run(session: Any, sample: Sample, settings: Inference | None = None) -> list[Array]:
     """All outputs of a session on a picture, with the file's own thresholds or others."""
-    feeds: dict[str, Array] = {"image": sample.pixels, "proposals": np.asarray(sample.proposals, np.float32)}
+    feeds: dict[str, Array] = {"image": sample.pixels}
+    if sample.proposals is not None:
+        feeds["proposals"] = np.asarray(sample.proposals, np.float32)
     if settings is not None:
         feeds["score"] = np.array(settings.min_score, np.float32)
         feeds["nms"] = np.array(settings.nms, np.float32)

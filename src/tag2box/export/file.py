@@ -42,10 +42,19 @@ def _about(detector: Detector, settings: Inference) -> dict[str, str]:
         "preprocessing": (
             "image: the picture as seen (EXIF orientation applied), RGB, uint8 [height, width, 3], at its own size; "
             f"the file itself resizes it (short side {settings.scales[0]}, no side above {recipe.data.max_side}) and "
-            "normalises it. proposals: float32 [B, 4], x0, y0, x1, y1 in pixels of that image, counted from 0, the end "
-            f"not included, the most promising first; the first {recipe.data.max_proposals} are used. Training had "
-            f"those of `tag2box proposals --preset {recipe.data.proposals}`."
+            f"normalises it. {_about_proposals(detector)}"
         ),
         "recipe": json.dumps(recipe.as_dict(), ensure_ascii=False),
         "licence": LICENCE_NOTE,
     }
+
+
+def _about_proposals(detector: Detector) -> str:
+    if detector.proposes:
+        return "It proposes boxes itself."
+    data = detector.recipe.data
+    return (
+        "proposals: float32 [B, 4], x0, y0, x1, y1 in pixels of that image, counted from 0, the end not included, the "
+        f"most promising first; the first {data.max_proposals} are used. Training had those of `tag2box proposals "
+        f"--preset {data.proposals}`."
+    )

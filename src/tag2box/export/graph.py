@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tag2box.config import Inference, Recipe
-from tag2box.export.net import OPSET, net_model
+from tag2box.export.net import OPSET, head_model, net_model, proposer_model
 from tag2box.inference import AMONG, LANDED
 from tag2box.landing import SAME, SIZE, SURE
-from tag2box.nets import PredictionNet
+from tag2box.nets import PredictionNet, proposer
 from tag2box.overlap import INSIDE
 
 if TYPE_CHECKING:
@@ -28,12 +28,13 @@ CLASS_SCORES, CLASS_BOXES = "class_scores", "class_boxes"
 # and we take those that reach it, so the others are put at −1 first. Its result is class after class, and best first
 # within; TopK leaves equals in their order, so two of them make it best first, then by proposal, then by class.
 _GRAPH = """
-detector (uint8[height, width, 3] image, float[B, 4] proposals, float score, float nms, int64 max_detections) =>
+detector (uint8[height, width, 3] image, $PROPOSALS float score, float nms, int64 max_detections) =>
     (float[D, 4] boxes, float[D] scores, int64[D] labels)
 <
     double[1] short_side, double[1] max_side, int64[1] max_proposals,
     int64[1] i0 = {0}, int64[1] i1 = {1}, int64[1] i2 = {2}, int64[1] i4 = {4}, int64[1] last = {9223372036854775807},
     int64[1] i3 = {3}, int64[3] one_one_four = {1, 1, 4}, int64[1] landed, float same, float unsure, float sure,
+    int64[2] i01 = {0, 1}, int64[1] first_spots, int64 most_spots, float spot_nms, float least_spot,
     float float_one = {1.0}, float size_power, float lift = {100.0},
     int64[2] one_in_colour = {1, 3}, int64[4] xyxy = {1, 0, 1, 0}, int64 class_column = {0},
     int64 proposal_column = {2}, int64[2] class_and_proposal = {0, 2}, double[1] one = {1.0}, float nothing = {0.0},
@@ -62,12 +63,7 @@ detector (uint8[height, width, 3] image, float[B, 4] proposals, float score, flo
     new_shape = Concat <axis = 0> (one_in_colour, new_size)
     pixels = Resize <mode = "linear", coordinate_transformation_mode = "half_pixel", antialias = 1, exclude_outside = 1>
         (picture, , , new_shape)
-    first_proposals = Slice (proposals, i0, max_proposals, i0)
-    box_growth = Cast <to = 1> (growth)
-    tried = Mul (first_proposals, box_growth)
-
-    probabilities, regressed = Net (pixels, tried)
-
+$LOOK
     class_scores = Slice (probabilities, i1, last, i1)
     without_background = Slice (regressed, i1, last, i1)
     box_shrinkage = Cast <to = 1> (shrinkage)
@@ -142,6 +138,37 @@ $ORDER
 """
 
 
+_GIVEN = """
+    first_proposals = Slice (proposals, i0, max_proposals, i0)
+    box_growth = Cast <to = 1> (growth)
+    tried = Mul (first_proposals, box_growth)
+    probabilities, regressed = Net (pixels, tried)
+"""
+# `nets.proposer`: clipped, the best of them, thinned, the best of what is left.
+_OWN = """
+    map, spot_chances, spots = Propose (pixels)
+    shown_corner = Gather (new_sides, xyxy)
+    shown_edge = Cast <to = 1> (shown_corner)
+    spots_from_nothing = Max (spots, nothing)
+    spots_inside = Min (spots_from_nothing, shown_edge)
+    spot_number = Shape (spot_chances)
+    first_number = Min (spot_number, first_spots)
+    first_chances, first_rows = TopK (spot_chances, first_number)
+    first_boxes = Gather (spots_inside, first_rows)
+    spot_low = Slice (first_boxes, i0, i2, i1)
+    spot_high = Slice (first_boxes, i2, i4, i1)
+    spot_sides = Sub (spot_high, spot_low)
+    narrowest = ReduceMin <keepdims = 0> (spot_sides, i1)
+    is_spot = GreaterOrEqual (narrowest, least_spot)
+    certain = Sigmoid (first_chances)
+    certain_spots = Where (is_spot, certain, out)
+    scores_of_spots = Unsqueeze (certain_spots, i01)
+    boxes_of_spots = Unsqueeze (first_boxes, i0)
+    kept_spots = NonMaxSuppression (boxes_of_spots, scores_of_spots, most_spots, spot_nms, above_out)
+    kept_rows = Gather <axis = 1> (kept_spots, proposal_column)
+    tried = Gather (first_boxes, kept_rows)
+    probabilities, regressed = Net (map, tried)
+"""
 _BY_SCORE = """
     reaches = GreaterOrEqual (class_scores, score)
     wanted = And (has_area, reaches)
@@ -208,11 +235,15 @@ _BY_LANDING = """
 def detector_model(net: PredictionNet, recipe: Recipe, settings: Inference) -> "onnx.ModelProto":
     """`Detector.detect` of a net on the CPU, as one graph, at the first scale of `settings` and not mirrored.
 
+    A net that proposes takes a picture alone.
     The thresholds of `settings` are defaults: inputs that need not be given.
     """
     import onnx
 
-    graph = onnx.parser.parse_graph(_GRAPH.replace("$ORDER", _BY_LANDING if settings.landing else _BY_SCORE))
+    given = net.proposer is None
+    text = _GRAPH.replace("$PROPOSALS", "float[B, 4] proposals," if given else "")
+    text = text.replace("$LOOK", _GIVEN if given else _OWN)
+    graph = onnx.parser.parse_graph(text.replace("$ORDER", _BY_LANDING if settings.landing else _BY_SCORE))
     values: dict[str, NDArray[Any]] = {
         "short_side": np.array([settings.scales[0]], np.float64),
         "max_side": np.array([recipe.data.max_side], np.float64),
@@ -221,6 +252,10 @@ def detector_model(net: PredictionNet, recipe: Recipe, settings: Inference) -> "
         "nms": np.array(settings.nms, np.float32),
         "max_detections": np.array(settings.max_detections, np.int64),
         "inside": np.array(INSIDE, np.float32),
+        "first_spots": np.array([proposer.AMONG], np.int64),
+        "most_spots": np.array(min(proposer.NUMBER, recipe.data.max_proposals), np.int64),
+        "spot_nms": np.array(proposer.NMS, np.float32),
+        "least_spot": np.array(proposer.LEAST, np.float32),
         "landed": np.array([LANDED], np.int64),
         "same": np.array(SAME, np.float32),
         "unsure": np.array(SURE, np.float32),
@@ -231,21 +266,25 @@ def detector_model(net: PredictionNet, recipe: Recipe, settings: Inference) -> "
         "parts": np.array(settings.parts or np.inf, np.float32),  # no score is infinitely large: all stay
     }
     graph.initializer.extend(onnx.numpy_helper.from_array(value, name) for name, value in values.items())
-    _put_in(graph, net_model(net).graph)
+    if given:
+        _put_in(graph, "Net", net_model(net).graph)
+    else:
+        _put_in(graph, "Propose", proposer_model(net).graph)
+        _put_in(graph, "Net", head_model(net).graph)
     opset = onnx.helper.make_opsetid("", OPSET)
     model = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=IR_VERSION)
     onnx.checker.check_model(model, full_check=True)
     return model
 
 
-def _put_in(graph: "onnx.GraphProto", net: "onnx.GraphProto") -> None:
-    """The net's nodes and weights in the place of the node that stands for them."""
+def _put_in(graph: "onnx.GraphProto", name: str, net: "onnx.GraphProto") -> None:
+    """A net's nodes and weights in the place of the node that stands for them."""
     from onnx.compose import add_prefix_graph
 
-    net = add_prefix_graph(net, "net/", rename_inputs=False, rename_outputs=False, inplace=True)
+    net = add_prefix_graph(net, f"{name.lower()}/", rename_inputs=False, rename_outputs=False, inplace=True)
     for node in net.node:
         del node.metadata_props[:]  # where in whose Python each was made
-    place = [node.op_type for node in graph.node].index("Net")
+    place = [node.op_type for node in graph.node].index(name)
     nodes = [*graph.node[:place], *net.node, *graph.node[place + 1 :]]
     del graph.node[:], graph.value_info[:]
     graph.node.extend(nodes)

@@ -16,6 +16,8 @@ from tag2box.nets.roi_head import ConvHead
 
 OPSET = 18
 """The first whose Resize can smooth as it shrinks a picture."""
+# Of odd and unequal sides, lest the exporter take what holds for these for a rule.
+PICTURE, BOXES = torch.zeros(1, 3, 161, 203), torch.tensor([[0, 0, 90, 80], [20, 30, 90, 120], [5, 6, 50, 61.0]])
 
 
 def net_model(net: PredictionNet) -> Any:
@@ -24,21 +26,34 @@ def net_model(net: PredictionNet) -> Any:
     In: `pixels` [1, 3, h, w], RGB in 0–255, and `tried` boxes [B, 4] in them. Out: `probabilities` [B, C + 1] and
     `regressed` boxes [B, C + 1, 4], also in these pixels. Picture size and number of boxes are free.
     """
+    return _exported(_Spelled(net), (PICTURE, BOXES), ("pixels", "tried"), ("probabilities", "regressed"))
+
+
+def proposer_model(net: PredictionNet) -> Any:
+    """The first half of one that proposes. In: `pixels`. Out: `map`, `spot_chances` [n], `spots` [n, 4]."""
+    return _exported(_SpelledProposer(net), (PICTURE,), ("pixels",), ("map", "spot_chances", "spots"))
+
+
+def head_model(net: PredictionNet) -> Any:
+    """The second half: from `map` and `tried` to `probabilities` and `regressed`."""
+    example = torch.zeros(1, net.trunk.channels, 11, 13), BOXES
+    return _exported(_SpelledHead(net), example, ("map", "tried"), ("probabilities", "regressed"))
+
+
+def _exported(module: nn.Module, example: tuple[Tensor, ...], inputs: Sequence[str], outputs: Sequence[str]) -> Any:
     free = torch.export.Dim.DYNAMIC
-    # Of odd and unequal sides, lest the exporter take what holds for these for a rule.
-    example = torch.zeros(1, 3, 161, 203), torch.tensor([[0, 0, 90, 80], [20, 30, 90, 120], [5, 6, 50, 61.0]])
     # Box coding remembers a tensor. Made while the exporter looks on, it would be one without numbers, and stay so.
     decode_boxes(torch.zeros(1, 1, 4), torch.zeros(1, 4))
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some versions of PyTorch speak of deprecations of their own
         program = torch.onnx.export(
-            _Spelled(net),
+            module,
             example,
             dynamo=True,
             opset_version=OPSET,
-            input_names=["pixels", "tried"],
-            output_names=["probabilities", "regressed"],
-            dynamic_shapes=({2: free, 3: free}, {0: free}),
+            input_names=inputs,
+            output_names=outputs,
+            dynamic_shapes=tuple({2: free, 3: free} if one.dim() == 4 else {0: free} for one in example),
             verbose=False,
         )
     assert program is not None
@@ -52,18 +67,36 @@ class _Spelled(nn.Module):
         super().__init__()
         own = {id(tensor): tensor for tensor in (*net.parameters(), *net.buffers())}
         copy = deepcopy(net, own)  # of the layers, not of their numbers
-        self.trunk, self.head, self.predictor = copy.trunk, copy.head, copy.predictor
+        self.trunk, self.head, self.predictor, self.proposer = copy.trunk, copy.head, copy.predictor, copy.proposer
         _spell_padding(self)
         self.eval()
 
     def forward(self, pixels: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
         """[1, 3, h, w] and [B, 4] → [B, C + 1] and [B, C + 1, 4]."""
+        return self.from_map(self.trunk.features(pixels), boxes)
+
+    def from_map(self, features: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
+        """The same from the trunk's map [1, C', h', w']."""
         head = self.head
-        pooled = _pool(head, self.trunk.features(pixels), boxes)
+        pooled = _pool(head, features, boxes)
         # ConvHead goes in pieces, whose number an exporter would fix.
         vectors = head.layers(pooled).mean((2, 3)) if isinstance(head, ConvHead) else head(pooled)
         outputs = self.predictor(vectors)
         return outputs.scores.softmax(-1), decode_boxes(outputs.offsets, boxes)
+
+
+class _SpelledProposer(_Spelled):
+    def forward(self, pixels: Tensor) -> tuple[Tensor, Tensor, Tensor]:  # type: ignore[override]
+        """[1, 3, h, w] → [1, C', h', w'], [n], [n, 4]."""
+        assert self.proposer is not None
+        features = self.trunk.features(pixels)
+        return features, *self.proposer.candidates(features)
+
+
+class _SpelledHead(_Spelled):
+    def forward(self, features: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
+        """[1, C', h', w'] and [B, 4] → [B, C + 1] and [B, C + 1, 4]."""
+        return self.from_map(features, boxes)
 
 
 def _pool(head: RoIHead, features: Tensor, boxes: Tensor) -> Tensor:

@@ -14,13 +14,13 @@ from tag2box.progress import progress
 from tag2box.proposals.selective_search import preset, selective_search
 
 
-def drawn_samples(number: int, proposals: str) -> list[Sample]:
-    """Drawn pictures, no two of one size, with the proposals of that preset."""
+def drawn_samples(number: int, proposals: str | None) -> list[Sample]:
+    """Drawn pictures, no two of one size, with the proposals of that preset, or without."""
     return _searched([(f"drawn picture {i + 1}", _drawn(i)) for i in range(number)], proposals)
 
 
 def dataset_samples(
-    number: int, proposals: str, data: Path, *, split: str | None = None, images: Path | None = None
+    number: int, proposals: str | None, data: Path, *, split: str | None = None, images: Path | None = None
 ) -> list[Sample]:
     """Pictures from all over a data set, all of them where it has no more than that number."""
     dataset = open_dataset(data, split, images=images, check=False)
@@ -37,7 +37,9 @@ def _drawn(number: int) -> NDArray[np.uint8]:
     return np.array(Image.fromarray(pixels).resize((round(width * grown * stretched), round(height * grown))))
 
 
-def _searched(pictures: list[tuple[str, NDArray[np.uint8]]], proposals: str) -> list[Sample]:
+def _searched(pictures: list[tuple[str, NDArray[np.uint8]]], proposals: str | None) -> list[Sample]:
+    if proposals is None:
+        return [Sample(name, pixels, None) for name, pixels in pictures]
     settings, samples = preset(proposals), []
     with progress("proposals", len(pictures), unit="pictures") as count_one:
         for name, pixels in pictures:
