@@ -28,7 +28,9 @@ def run(tmp_path):
 
 
 def test_it_is_kept_as_it_is(run):
-    assert all(map(torch.equal, load_places(run / "weights" / FILE), PLACES))
+    places, found = load_places(run / "weights" / FILE)
+    assert all(map(torch.equal, places, PLACES))
+    assert found is None
     assert [path.name for path in (run / "weights").iterdir()] == [FILE]
 
 
@@ -60,6 +62,17 @@ def test_a_broken_file_is_named(run, content):
     for read in (lambda: recall_of(run), lambda: load_places(path)):
         with pytest.raises(InputError, match=r"hints\.safetensors: expected hints that a run has kept, found"):
             read()
+
+
+def test_boxes_that_were_found_come_first_and_are_nobody_else_s_proposals(tmp_path):
+    found = [torch.tensor([[1.5, 2, 7, 8]]), torch.zeros(0, 4), torch.zeros(0, 4)]
+    places = [torch.cat([torch.tensor([[0.9, -1.0]]).half(), PLACES[0]]), *PLACES[1:]]
+    (tmp_path / "weights").mkdir()
+    save_places(tmp_path / "weights" / FILE, places, BOXES, ["a", "b", "c"], found)
+    kept, boxes = load_places(tmp_path / "weights" / FILE)
+    assert all(map(torch.equal, kept, places))
+    assert all(map(torch.equal, boxes, found))
+    torch.testing.assert_close(recall_of(tmp_path)("a", BOXES[0].numpy()), PLACES[0].float())
 
 
 def test_hints_of_a_version_that_kept_no_names_cannot_be_gone_on_with(run):

@@ -48,12 +48,9 @@ def load_places(path: Path) -> tuple[list[Tensor], list[Tensor] | None]:
     """What speaks for regions and, where there are any, the boxes that were found, in the order they were kept in."""
     with _opened(path) as kept:
         names = set(kept.keys())
-        number = sum(name.startswith("places.") for name in names)
-        places, found = (
-            [kept.get_tensor(f"{kind}.{index}") for index in range(number) if f"{kind}.{index}" in names]
-            for kind in ("places", "found")
-        )
-        return places, found or None
+        number = max(sum(name.startswith("places.") for name in names), 1)  # of none at all it misses the first
+        places = [kept.get_tensor(f"places.{index}") for index in range(number)]
+        return places, [kept.get_tensor(f"found.{index}") for index in range(number)] if "found.0" in names else None
 
 
 @contextmanager
