@@ -115,11 +115,11 @@ def test_where_boxes_land_decides_what_comes_first(seed, best_of_each, monkeypat
         first = [row for row in probabilities[:, label].argsort(descending=True).tolist() if sound[row]][:30]
         values = landing(probabilities[first, label][None], inside[first, label][None])[0].tolist()
         best = first[values.index(max(values))]
-        enough = [row for row in first if probabilities[row, label] >= 0.2 or (best_of_each and row == best)]
-        left = sorted(enough, key=lambda row: -values[first.index(row)])
+        left = sorted(first, key=lambda row: -values[first.index(row)])
         while left:
             row, *left = left
-            wanted.append((-probabilities[row, label].item(), label - 1, inside[row, label].tolist()))
+            if probabilities[row, label] >= 0.2 or (best_of_each and row == best):
+                wanted.append((-probabilities[row, label].item(), label - 1, inside[row, label].tolist()))
             left = [one for one in left if box_iou(inside[row, label][None], inside[one, label][None]) <= 0.3]
     wanted.sort()
     assert found.labels.tolist() == [label for _, label, _ in wanted]

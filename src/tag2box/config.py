@@ -209,7 +209,8 @@ class Inference:
     """Detections that lie in a larger one of their class by four fifths are dropped where that scores at least this
     share of them; 0: none are."""
     landing: bool = False
-    """Of detections that overlap the one stays on which most proposals land for its size, not the likeliest."""
+    """Of detections that overlap the one stays on which most proposals land for its size, not the likeliest: one below
+    a threshold may so hide one above it."""
     min_score: float = 1e-4
     """Lower ones are dropped; mAP wants them down to about 0."""
     max_detections: int = 100

@@ -148,7 +148,8 @@ def select_detections(
     """
     scores, boxes = _candidates(probabilities, boxes, size)  # [B, C], [B, C, 4]
     ranks = _landed(scores, boxes) if landing else scores
-    wanted = (scores >= min_score) & ranks.isfinite()
+    # By landing a box may go for a less likely one: whether it does must not depend on how many of those are wanted.
+    wanted = (ranks.isfinite() & (scores >= 0)) if landing else scores >= min_score
     best = _best_of_columns(ranks) & (scores >= 0) & best_of_each
     rows, labels = (wanted | best).nonzero(as_tuple=True)  # in order of proposals, then of classes
     order = ranks[rows, labels].argsort(descending=True, stable=True)
@@ -158,6 +159,8 @@ def select_detections(
     kept = batched_nms(boxes[rows, labels].double(), ranks[rows, labels].double(), labels, nms).sort().values
     rows, labels = rows[kept], labels[kept]
     if landing:
+        enough = (scores[rows, labels] >= min_score) | best[rows, labels]
+        rows, labels = rows[enough], labels[enough]
         order = scores[rows, labels].argsort(descending=True, stable=True)
         rows, labels = rows[order], labels[order]
     if parts:

@@ -90,6 +90,8 @@ def test_from_a_run_to_a_file_that_needs_no_search(words, run, photos, tmp_path,
     assert [one["score"] for one in found] == pytest.approx(same.scores.tolist(), abs=1e-4)
     assert main(["evaluate", str(file), str(photos), "--split", "test"]) == 0
     assert "mean" in capsys.readouterr().out
+    assert main(["evaluate", str(file), str(photos), "--split", "test", "--proposals", str(tmp_path / "none")]) == 2
+    assert "none" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -101,10 +103,15 @@ def test_from_a_run_to_a_file_that_needs_no_search(words, run, photos, tmp_path,
 )
 def test_wrong_command_lines(more, expected, words, run, capsys):
     more = [word.format(run=run) for word in more]
-    if expected is None:  # the detector's own file, given as RUN
-        words, expected = [more[1], *words[1:]], "expected another file than the detector's own"
+    if expected is None:  # the detector's own file, also where that is RUN
+        expected = "expected another file than those of the run"
+        assert main(["rpn", more[1], *words[1:], *more]) == 2
+        assert expected in capsys.readouterr().err
+        before = (run / "weights" / "best.safetensors").read_bytes()
     assert main(["rpn", *words, *more]) == 2
     assert expected in capsys.readouterr().err
+    if "--out" in more:
+        assert (run / "weights" / "best.safetensors").read_bytes() == before
 
 
 def test_it_learns_where_things_are(tmp_path):

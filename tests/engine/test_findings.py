@@ -99,6 +99,20 @@ def test_a_run_learns_anew_from_its_own_finds(world, make_recipe, tmp_path, cach
     torch.testing.assert_close(recalled[: len(places[1]) - len(found[1])], places[1][len(found[1]) :].float())
 
 
+def test_a_run_that_goes_on_has_what_was_found_whatever_its_teacher_is_asked_for(world, make_recipe, tmp_path):
+    teacher = {"name": "resnet50", "weights": "none", "hints": False, "epochs": 0}  # never looked for: nothing is asked
+    recipe = make_recipe(warm={"again": 1}, rounds={"number": 1}, teacher=teacher)
+
+    def make():
+        return Run(world.dataset, world.store, recipe, tmp_path, evaluate=None, val=None, report=None, device="cpu")
+
+    make().go()
+    again = make()
+    again.phase = 2  # the first round
+    again.go()
+    assert again.album.number_found(0) == again.album.tags[0].sum() > 0
+
+
 def test_without_rounds_the_last_one_is_the_detector(world, make_recipe, tmp_path):
     recipe = make_recipe(warm={"again": 1}, rounds={"number": 0})
     run = Run(world.dataset, world.store, recipe, tmp_path, evaluate=None, val=None, report=None, device="cpu")

@@ -24,7 +24,11 @@ def parser() -> Parser:
     add_run_and_data(made)
     made.add_argument("--out", metavar="FILE", type=Path, help="default: RUN/weights/rpn.safetensors")
     made.add_argument(
-        "--epochs", metavar="F", type=float, default=8.0, help="times that every picture is shown (default: 8)"
+        "--epochs",
+        metavar="F",
+        type=float,
+        default=8.0,
+        help="times that every picture is shown, but 400 steps of two at least (default: 8)",
     )
     add_part(made)
     add_looking(made)

@@ -71,7 +71,7 @@ def evaluate_run(
     require_same_classes(detector.classes, truth.classes, of=str(run), and_of=str(data))
     _make_room(json_out, pr_curve)
     source = Source(data=data, preset=detector.recipe.data.proposals, **where)
-    part = None if detector.proposes else source.open(split)
+    part = None if detector.proposes and source.proposals is None else source.open(split)
     dataset, boxes = source.pictures(split) if part is None else (part.dataset, part.truth)
     store = None if part is None else part.store
     if val_fraction is not None:

@@ -45,8 +45,7 @@ def teach_to_propose(
         raise InputError(f"expected --epochs of more than 0, found {epochs:g}")
     detector = open_detector(run, device)
     file = out or (run / "weights" / NAME if run.is_dir() else run.with_name(NAME))
-    if file.resolve() == run.resolve():
-        raise InputError(f"out: expected another file than the detector's own, found {file}")
+    _require_other(file, run)
     make_folder(file.parent)
     require_writable(file)
     source = Source(data=data, preset=detector.recipe.data.proposals, **where)
@@ -64,6 +63,14 @@ def teach_to_propose(
         console.print(_compared(detector, part))
     console.print(f"the detector that proposes itself: {file}")
     return file
+
+
+def _require_other(file: Path, run: Path) -> None:
+    """A run's own files stay as they are."""
+    weights = (run / "weights" if run.is_dir() else run.parent).resolve()
+    own = file.resolve()
+    if own == run.resolve() or (own.parent == weights and own.exists() and own.name != NAME):
+        raise InputError(f"out: expected another file than those of the run, found {file}")
 
 
 def _compared(detector: "Detector", part: Part) -> str:

@@ -112,7 +112,7 @@ class Run:
         if self.phase < len(self.phases):
             if self.recipe.teacher.name:
                 self._look_first()
-            elif self._was_anew() and (self.weights / remembered.FILE).exists():
+            if self.album.hints is None and self._was_anew() and (self.weights / remembered.FILE).exists():
                 self._take_hints()
         while self.phase < len(self.phases):
             phase = self.phases[self.phase]

@@ -137,9 +137,10 @@ def _follow_one(
     scale = view.boxes.new_tensor([size[0] / view.size[0], size[1] / view.size[1]] * 2)
     sampled = sample_view(conditional, prediction, view, recipe, recipe.seed, -1, index)
     ((probabilities, boxes),) = prediction_scorer(prediction)([view])
+    first = album.number_found(index)  # a detector would not have these
     found = select_detections(
-        probabilities,
-        boxes * scale,
+        probabilities[first:],
+        boxes[first:] * scale,
         size=size,
         nms=recipe.inference.nms,
         parts=recipe.inference.parts,

@@ -81,7 +81,11 @@ $LOOK
 $ORDER
     scores_of_class = Unsqueeze (ranks_by_class, i1)
     compared = Max (max_detections, among)
-    kept = NonMaxSuppression (boxes_by_class, scores_of_class, compared, nms, above_out)
+    thinned = NonMaxSuppression (boxes_by_class, scores_of_class, compared, nms, above_out)
+    where_thinned = Gather <axis = 1> (thinned, class_and_proposal)
+    thinned_scores = GatherND (scores_by_class, where_thinned)
+    is_enough = GreaterOrEqual (thinned_scores, score)
+    kept = Compress <axis = 0> (thinned, is_enough)
 
     kept_number = Shape <start = 0, end = 1> (kept)
     kept_proposal = Gather <axis = 1> (kept, proposal_column)
@@ -225,10 +229,8 @@ _BY_LANDING = """
     for_both = Add (log_odds, log_votes)
     speaks = Sub (for_both, for_size)
     lifted = Add (speaks, lift)
-    reaches = GreaterOrEqual (scores_by_class, score)
     is_sound = GreaterOrEqual (scores_by_class, nothing)
-    wanted = And (reaches, is_sound)
-    ranks_by_class = Where (wanted, lifted, out)
+    ranks_by_class = Where (is_sound, lifted, out)
 """
 
 
@@ -271,10 +273,19 @@ def detector_model(net: PredictionNet, recipe: Recipe, settings: Inference) -> "
     else:
         _put_in(graph, "Propose", proposer_model(net).graph)
         _put_in(graph, "Net", head_model(net).graph)
+    _drop_unused(graph)
     opset = onnx.helper.make_opsetid("", OPSET)
     model = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=IR_VERSION)
     onnx.checker.check_model(model, full_check=True)
     return model
+
+
+def _drop_unused(graph: "onnx.GraphProto") -> None:
+    """Numbers that no node asks for, of parts that this graph does without: onnxruntime would warn of each."""
+    used = {name for node in graph.node for name in node.input} | {one.name for one in graph.input}
+    kept = [one for one in graph.initializer if one.name in used]
+    del graph.initializer[:]
+    graph.initializer.extend(kept)
 
 
 def _put_in(graph: "onnx.GraphProto", name: str, net: "onnx.GraphProto") -> None:

@@ -1,4 +1,4 @@
-"""A region proposal network, Faster R-CNN's, on the map that the detector has already: no search before it looks."""
+"""A region proposal network, Faster R-CNN's, on the detector's own map: no search before it looks."""
 
 from collections.abc import Sequence
 

@@ -78,7 +78,8 @@ class _RegionMax(torch.autograd.Function):
         where = torch.empty(out.shape if keep else (1,), dtype=torch.int32, device=maps.device)
         if len(rois):
             grid, block = (len(rois), size * size), triton.next_power_of_2(channels)
-            _forward[grid](maps, rois, out, where, height, width, scale, channels, size, block, keep)
+            with torch.cuda.device_of(maps):  # which need not be the current one
+                _forward[grid](maps, rois, out, where, height, width, scale, channels, size, block, keep)
         ctx.save_for_backward(where, rois)
         ctx.shape, ctx.dtype = features.shape, features.dtype
         return out
@@ -91,7 +92,8 @@ class _RegionMax(torch.autograd.Function):
         if len(rois):
             size = gradient.shape[1]
             grid, block = (len(rois), size * size), triton.next_power_of_2(channels)
-            _backward[grid](gradient.contiguous(), where, rois, into, height, width, channels, size, block)
+            with torch.cuda.device_of(into):
+                _backward[grid](gradient.contiguous(), where, rois, into, height, width, channels, size, block)
         return into.permute(0, 3, 1, 2).to(ctx.dtype), None, None, None
 
 
@@ -108,7 +110,11 @@ def region_max(features: Tensor, rois: Tensor, size: int, scale: float) -> Tenso
 def works_here(device: torch.device) -> bool:
     """Whether Triton can compile for the device: it wants a C compiler, and not every GPU will do."""
     try:
-        region_max(torch.zeros(1, 2, 2, 2, device=device), torch.zeros(1, 5, device=device), 1, 1.0)
+        maps = torch.zeros(1, 2, 2, 2, device=device, requires_grad=True)
+        with torch.enable_grad():
+            region_max(maps, torch.zeros(1, 5, device=device), 1, 1.0).sum().backward()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
     except Exception:
         return False
     return True
