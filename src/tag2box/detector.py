@@ -17,6 +17,7 @@ from tag2box.detections import Detections
 from tag2box.detector_file import build_prediction_net, read_detector, save_detector
 from tag2box.errors import InputError, name_some
 from tag2box.inference import (
+    BatchScorer,
     Found,
     Seen,
     as_detections,
@@ -175,22 +176,21 @@ class Detector:
         best_of_each: bool = False,
         places: Sequence[Tensor | None] = (),
     ) -> list[Found]:
-        """The same for several pictures that are all seen at one size (`seen_at`).
+        """The same for several pictures that are all seen at one size (`seen_at`), with proposals of all or of none.
 
         places: what else speaks for their proposals, N times [B, C] or None (`remembered`).
         """
         images = [torch.from_numpy(pixels).to(self.device).permute(2, 0, 1) for pixels in pictures]  # [3, H, W] each
-        boxes = [
-            self._boxes(rows) if rows is not None else self._proposed(image, settings)
-            for image, rows in zip(images, proposals, strict=True)
-        ]
+        maps, boxes = None, [self._boxes(rows) for rows in proposals if rows is not None]
+        if images and not boxes:
+            maps, boxes = self._proposed(images, settings)
         some = [place for place, rows in enumerate(boxes) if len(rows)]
         nothing = Found(torch.zeros(0, 4), torch.zeros(0), torch.zeros(0, dtype=torch.long))
         found = [nothing] * len(images)
         if not some:
             return found
         seen = look_together(
-            self._score,
+            self._scorer(None if maps is None else maps[some]),
             [images[place] for place in some],
             [boxes[place] for place in some],
             scales=settings.scales,
@@ -222,15 +222,22 @@ class Detector:
     def propose(self, pixels: Pixels) -> NDArray[np.float32]:
         """Where objects could be in a picture [H, W, 3], by one that `proposes`: boxes [B, 4], the best first."""
         image = torch.from_numpy(pixels).to(self.device).permute(2, 0, 1)
-        boxes: NDArray[np.float32] = self._proposed(image, self.recipe.inference).cpu().numpy()
-        return boxes
+        _, (boxes,) = self._proposed([image], self.recipe.inference)
+        found: NDArray[np.float32] = boxes.cpu().numpy()
+        return found
 
-    def _proposed(self, image: Tensor, settings: Inference) -> Tensor:
-        """The net's own proposals in a picture [3, H, W], at the first scale, no more than it learnt with [B, 4]."""
+    def _proposed(self, images: Sequence[Tensor], settings: Inference) -> tuple[Tensor, list[Tensor]]:
+        """The map of pictures [3, H, W] that are seen at one size, at the first scale, and what is proposed of each.
+
+        [N, C', h, w], and N times float [B, 4] in their own pixels, no more than the net has learnt with.
+        """
         assert self.net.proposer is not None
-        pixels, x, y = resized(image, settings.scales[0], self.recipe.data.max_side)
-        (boxes,) = self.net.proposer(self.features(pixels[None]), (pixels.shape[2], pixels.shape[1]))
-        return scale_boxes(boxes[: self.recipe.data.max_proposals], 1 / x, 1 / y)
+        shown = [resized(image, settings.scales[0], self.recipe.data.max_side) for image in images]
+        pixels = torch.stack([one for one, _, _ in shown])
+        maps = self.features(pixels)
+        boxes = self.net.proposer(maps, (pixels.shape[3], pixels.shape[2]))
+        most = self.recipe.data.max_proposals
+        return maps, [scale_boxes(rows[:most], 1 / x, 1 / y) for rows, (_, x, y) in zip(boxes, shown, strict=True)]
 
     @torch.no_grad()
     def features(self, pixels: Tensor) -> Tensor:
@@ -242,13 +249,22 @@ class Detector:
         mixed = self.recipe.precision == "bf16-mixed" and self.device.type == "cuda"
         return torch.autocast(self.device.type, torch.bfloat16, enabled=mixed)
 
-    def _score(self, pixels: Tensor, boxes: Sequence[Tensor]) -> list[Seen]:
-        """[N, 3, h, w] and N times [B, 4] → N times probabilities [B, C + 1] and boxes [B, C + 1, 4]."""
-        with self._mixed():
-            outputs = self.net(pixels, boxes)
-        counts = [len(rows) for rows in boxes]
-        each = zip(outputs.scores.split(counts), outputs.offsets.split(counts), boxes, strict=True)
-        return [(scores.float().softmax(-1), decode_boxes(offsets, rows)) for scores, offsets, rows in each]
+    def _scorer(self, first: Tensor | None) -> BatchScorer:
+        """Probabilities [B, C + 1] and boxes [B, C + 1, 4] of pictures [N, 3, h, w] with N times [B, 4].
+
+        first: the map of those it is asked of first, where it is there already.
+        """
+        there = [] if first is None else [first]
+
+        def score(pixels: Tensor, boxes: Sequence[Tensor]) -> list[Seen]:
+            maps = there.pop() if there else self.features(pixels)
+            with self._mixed():
+                outputs = self.net.from_features(maps, boxes)
+            counts = [len(rows) for rows in boxes]
+            each = zip(*(torch.split(part, counts) for part in outputs), boxes, strict=True)
+            return [(scores.float().softmax(-1), decode_boxes(offsets, rows)) for scores, offsets, rows in each]
+
+        return score
 
 
 def detect_dataset(

@@ -150,3 +150,21 @@ def test_the_file_says_whether_it_proposes(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (70, 90, 3), dtype=np.uint8)
     assert 0 < len(again.propose(pixels)) <= NUMBER
     assert len(again.predict(pixels, proposals=BOXES, score=0.0))  # others' proposals will do too
+
+
+@pytest.mark.parametrize("tta", [False, True])
+def test_the_map_is_computed_once_and_nothing_changes(tta, monkeypatch):
+    detector = make_detector(make_recipe(**{"data.scales": "48,64", "data.max_proposals": 40}))
+    trunk = detector.net.trunk
+    detector.net.proposer = Proposer(channels=trunk.channels, stride=trunk.stride).eval()
+    rng = np.random.default_rng(0)
+    pictures = [rng.integers(0, 256, (70, 90, 3), dtype=np.uint8) for _ in range(3)]
+    given = [detector.propose(pixels) for pixels in pictures]
+    seen, features = [], trunk.features
+    monkeypatch.setattr(trunk, "features", lambda pixels: seen.append(len(pixels)) or features(pixels))
+    own = detector.predict(pictures, score=0.0, batch=3, tta=tta)
+    assert seen == [3] * (4 if tta else 1)  # at two scales, each mirrored too
+    if not tta:  # which proposes at another scale
+        same = detector.predict(pictures, score=0.0, batch=3, proposals=given)
+        np.testing.assert_allclose(own.boxes, same.boxes, atol=1e-3)
+        np.testing.assert_allclose(own.scores, same.scores, atol=1e-5)
