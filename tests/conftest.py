@@ -1,6 +1,6 @@
 """Builders for tiny data sets on disk, for all tests: fixtures that are functions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -10,6 +10,17 @@ import pytest
 from PIL import Image
 
 VocObject = tuple[str, tuple[float, float, float, float]] | tuple[str, tuple[float, float, float, float], bool]
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """For tensors so small that threads would only wait for each other, for long where other work runs beside."""
+    import torch  # the tests of data alone do without
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture

@@ -19,12 +19,7 @@ BOXES = np.array([[10, 10, 60, 60], [20, 20, 90, 70], [0, 0, 100, 80], [70, 0, 1
 CLASSES = ["dog", "yak", "cat"]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def save_run(folder, classes=CLASSES, *, teacher=True) -> Path:

@@ -6,7 +6,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-import torch
 
 import tag2box
 from tag2box.cli import main
@@ -25,12 +24,7 @@ BOXES = np.array([[10, 10, 60, 60], [20, 20, 90, 70], [0, 0, 100, 80]], dtype=np
 SMALL = {"backbone.weights": "none", "head.width": "16"}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture

@@ -12,11 +12,8 @@ CLASSES = ["owl", "crème <brûlée>", "kite"]
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+def _one_thread(one_thread):
+    """For all tests here."""
 
 
 @pytest.fixture(scope="session")
