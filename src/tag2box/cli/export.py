@@ -11,7 +11,8 @@ def parser() -> Parser:
     made = make_parser(
         "Write the detector of a run as one ONNX file that needs neither PyTorch nor tag2box. RUN is a run directory\n"
         "of `tag2box train` or a detector's file.\n\n"
-        "The file takes a picture of any size and proposals, and gives boxes, scores and labels: resizing, the net\n"
+        "The file takes a picture of any size and proposals (that of a detector which proposes itself, see `tag2box\n"
+        "rpn`, takes a picture alone), and gives boxes, scores and labels: resizing, the net\n"
         "and non-maximum suppression are inside, class names and recipe in its metadata. Before it gets its name it\n"
         "is compared with PyTorch on twenty pictures: boxes to half a pixel, scores to 0.001. What does not agree is\n"
         "not kept (exit code 1). Needs pip install 'tag2box[export]', or '.[export]' in the folder of tag2box. How to\n"

@@ -31,7 +31,8 @@ class Phase:
     @property
     def name(self) -> str:
         """As progress shows it."""
-        before = {"lessons": "lessons", "tags": "tags", "warm": f"warm start{f', anew {self.anew}' * bool(self.anew)}"}
+        warm = f"warm start, anew {self.anew}" if self.anew else "warm start"
+        before = {"lessons": "lessons", "tags": "tags", "warm": warm}
         return before.get(self.kind, f"round {self.round}, {self.kind} net")
 
     @property

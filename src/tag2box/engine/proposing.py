@@ -37,7 +37,7 @@ def learn_to_propose(
     optimiser = torch.optim.AdamW(proposer.parameters(), RATE, weight_decay=DECAY)
     steps, generator = max(math.ceil(epochs * len(dataset) / TOGETHER), least_steps), generator_for(seed, -10)
     order = list(islice(_order(len(dataset), generator), steps * TOGETHER))
-    with worker_pool(READERS, processes=False) as pool, progress("to propose", steps, unit="steps") as count_one:
+    with worker_pool(READERS, processes=False) as pool, progress("learning", steps, unit="steps") as count_one:
         begun = run_ahead(lambda index: pool.submit(read_image, dataset[index].path), order, AHEAD * READERS)
         for step in range(steps):
             warmup, falling = min(1.0, (step + 1) / WARMUP), 0.5 * (1 + math.cos(math.pi * step / steps))
