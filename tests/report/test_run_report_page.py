@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from tag2box.report.page import About, duration, story, write_report
+from tag2box.report.page_results import ANEW, results_section
 from tag2box.report.results import write_results
 
 EVIL = '<script>alert("1")</script>\'&'
@@ -193,3 +194,11 @@ def test_pictures_are_not_stretched(run):
 
 def test_durations():
     assert [duration(s) for s in (0, 59.7, 3599.6, 90_000)] == ["0 s", "1 min 0 s", "1 h 0 min", "25 h 0 min"]
+
+
+def test_a_warm_start_that_was_learnt_anew_is_what_the_rounds_are_held_against():
+    rows = [{"stage": "refined", "map": 40.0}, {"stage": "anew-1", "map": 45.0}, {"stage": "round-1", "map": 46.0}]
+    assert story(rows) == "Best after round 1: mAP 46.0, 1.0 points above the refined warm start."
+    assert "anew 1" in results_section(rows)
+    assert ANEW in results_section(rows)
+    assert ANEW not in results_section([rows[0], rows[2]])

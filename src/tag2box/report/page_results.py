@@ -15,6 +15,7 @@ WORDS = {
     "DISC = DIV(p,c) − γ\u00a0DIV(c,c) − (1\u00a0−\u00a0γ)\u00a0DIV(p,p).",
 }
 """What is said of a column where it is there."""
+ANEW = "Anew: the warm start learnt again from its first weights, by the boxes that the net before it had found."
 
 
 def measures(part: str = "") -> dict[str, str]:
@@ -30,6 +31,8 @@ def results_section(rows: Sequence[Row], part: str = "") -> str:
     """The paper's numbers in a table, all others folded, and the curves."""
     partly = {"corloc": f"{WORDS['corloc']} It was measured on {part} pictures, evenly spread."} if part else {}
     said = [words for column, words in (WORDS | partly).items() if not column or present(rows, [column])]
+    if any(str(row["stage"]).startswith("anew-") for row in rows):
+        said.insert(1, ANEW)
     others = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in COLUMNS]
     table = _table(rows, present(rows, COLUMNS[1:]))
     charts = [stage_chart(panel) for panel in panels_of(rows)]
