@@ -1,7 +1,8 @@
 """`train_run`: the warm start, then rounds of coordinate descent (METHOD §8); checkpoints and resume."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ from tag2box.progress import progress
 from tag2box.proposals.store import ProposalStore
 
 SAVE_EVERY_S = 60.0
+THREADS = 2
+"""Of the CPU, for small tensors, where a GPU does the work."""
 LOOK_EVERY = 20
 """Updates between two looks at whether all is finite, on a GPU, where looking means waiting."""
 
@@ -58,7 +61,19 @@ def train_run(
     run = Run(dataset, store, recipe, out, evaluate=evaluate, val=val, report=report, device=device, known=known)
     if resume:
         run.resume()
-    run.go()
+    with few_threads() if run.fabric.device.type == "cuda" else nullcontext():
+        run.go()
+
+
+@contextmanager
+def few_threads() -> Iterator[None]:
+    """What is left to the CPU beside a GPU is small, and many threads wait for each other longer than they work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(min(before, THREADS))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class Run:

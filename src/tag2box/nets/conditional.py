@@ -91,7 +91,9 @@ class ConditionalNet(nn.Module):
         mixed = functional.conv2d(features, self._map_weight)  # W_f f: [N, C', h, w]
         if self.head.linear:
             return self._from_mixed(self.head.pool(mixed, boxes), self.pool_noise(noise, boxes))
-        noisy = mixed + self._noise_weight * noise  # [K, N, C', h, w]
+        # With channels innermost, as RoIPool wants them on a GPU, and in the map's precision: there are K of it.
+        shift = noise.permute(0, 1, 3, 4, 2) * self._noise_weight.flatten()  # [K, N, h, w, C']
+        noisy = (mixed.permute(0, 2, 3, 1) + shift.to(mixed.dtype)).permute(0, 1, 4, 2, 3)  # [K, N, C', h, w]
         vectors = self.head(self.head.pool(noisy.flatten(0, 1), [*boxes] * len(noise)))  # [K ΣB, dim]
         return self._predict(_by_sample(vectors, len(noise)))
 

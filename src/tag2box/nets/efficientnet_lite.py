@@ -49,10 +49,13 @@ class SameConv2d(nn.Conv2d):
         return functional.conv2d(input, self.weight, self.bias, self.stride, (top, left), self.dilation, self.groups)
 
     def _padding(self, axis: int, size: int) -> tuple[int, int]:
-        """Pixels before and after along one axis."""
-        stride, reach = self.stride[axis], (self.kernel_size[axis] - 1) * self.dilation[axis]
-        total = max((-(-size // stride) - 1) * stride + reach + 1 - size, 0)
-        return total // 2, total - total // 2
+        return same_padding(size, self.kernel_size[axis], self.stride[axis], self.dilation[axis])
+
+
+def same_padding(size: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:
+    """Pixels before and after along one axis."""
+    total = max((-(-size // stride) - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
+    return total // 2, total - total // 2
 
 
 class InvertedResidual(nn.Sequential):

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,7 @@ from torchvision.ops import roi_align, roi_pool
 
 from tag2box.errors import InputError
 from tag2box.nets.architectures import Parts, Pooling, parts_of
+from tag2box.nets.products import by_products, is_product
 from tag2box.nets.weights import PRETRAINED, Weights, fill, read_weights
 
 HeadKind = Literal["auto", "conv", "mlp"]
@@ -85,6 +86,10 @@ class MlpHead(RoIHead):
 
     def forward(self, pooled: Tensor) -> Tensor:
         """[R, C', size, size] → [R, dim]."""
+        rows = pooled.permute(0, 2, 3, 1)
+        if len(pooled) > self.dim and rows.is_contiguous():  # there are fewer weights to bring into another order
+            weight = self.fc6.weight.to(pooled.dtype).view(self.dim, *pooled.shape[1:]).permute(0, 2, 3, 1)
+            return self.after_fc6(functional.linear(rows.flatten(1), weight.flatten(1), self.fc6.bias))
         return self.after_fc6(self.fc6(pooled.flatten(1)))
 
     def after_fc6(self, hidden: Tensor) -> Tensor:
@@ -121,6 +126,8 @@ class ConvHead(RoIHead):
 
     def _vectors(self, pooled: Tensor) -> Tensor:
         """[R, C', size, size] → [R, dim]. On a GPU every new R makes cuDNN think anew, so R is rounded up there."""
+        if pooled.is_cuda and is_product(self.layers):
+            return by_products(cast("nn.Sequential", self.layers), pooled)
         rows = len(pooled)
         if pooled.is_cuda:
             pooled = functional.pad(pooled, (0, 0, 0, 0, 0, 0, 0, -rows % ROWS))
