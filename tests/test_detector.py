@@ -337,3 +337,16 @@ def test_a_data_set(detector, make_devkit, tmp_path):
     np.testing.assert_array_equal(found.scores, single.scores)
     assert set(found.images) == {0}
     assert set(found.labels) == {0, 1}
+
+
+def test_a_data_set_in_batches(detector, make_devkit, tmp_path):
+    dataset = open_dataset(make_devkit({id: [("cat", (1, 1, 30, 30))] for id in "abcde"}))
+    boxes = [BOXES[: 1 + place % 3] for place in range(5)]
+    path = tmp_path / "store.safetensors"
+    write_store(path, dataset.ids, [one.size for one in dataset], {}, [*map(len, boxes)], boxes)
+    one, three = (detect_dataset(detector, dataset, ProposalStore(path), best_of_each=True, batch=n) for n in (1, 3))
+    assert three.ids == one.ids
+    np.testing.assert_array_equal(three.images, one.images)
+    np.testing.assert_array_equal(three.labels, one.labels)
+    np.testing.assert_allclose(three.scores, one.scores, rtol=1e-5)
+    np.testing.assert_allclose(three.boxes, one.boxes, rtol=1e-4)
