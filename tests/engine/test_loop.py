@@ -372,6 +372,24 @@ def test_a_rate_beyond_reason(world, make_recipe, tmp_path):
         train_run(world.dataset, world.store, recipe, tmp_path, device="cpu")
 
 
+@pytest.mark.parametrize(
+    ("images", "advice"),
+    [
+        (4, r"--optimiser.images 2 --optimiser.accumulate 2, which"),
+        (3, r"--optimiser.images 1 --optimiser.accumulate 3, which"),
+        (1, r"fewer --data.max_proposals or smaller --data.scales$"),
+    ],
+)
+def test_too_little_memory_says_what_to_try(world, make_recipe, tmp_path, monkeypatch, images, advice):
+    def too_much(*args):
+        raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 40 GiB")
+
+    monkeypatch.setattr(Run, "_one_step", too_much)
+    with pytest.raises(TrainingError, match=rf"^too little memory on cpu \(warm start\): try {advice}") as error:
+        train_run(world.dataset, world.store, make_recipe(optimiser={"images": images}), tmp_path, device="cpu")
+    assert "\n" not in str(error.value)
+
+
 def test_nothing_unsound_is_saved_where_looking_is_rare(world, make_recipe, tmp_path, monkeypatch):
     """As on a GPU: looks are LOOK_EVERY updates apart, but there is one before every save and at the end."""
     monkeypatch.setattr(loop, "LOOK_EVERY", 10**9)

@@ -252,7 +252,7 @@ class Run:
         with progress(phase.name, phase.steps, self.step, unit="steps") as count_one:
             while self.step < phase.steps:
                 began = time.perf_counter()
-                logs = self._one_step(phase, module, optimiser)
+                logs = self._one_step_that_fits(phase, module, optimiser)
                 self.step += 1
                 seconds = time.perf_counter() - began
                 self.record.log(logs, self.recipe.optimiser.images, seconds, self.feed.waited)
@@ -272,6 +272,18 @@ class Run:
         if self._restored:
             load_optimiser(optimiser, self._restored)
         return module, self.fabric.setup_optimizers(optimiser)
+
+    def _one_step_that_fits(self, phase: Phase, module: Any, optimiser: Any) -> Logs:
+        try:
+            return self._one_step(phase, module, optimiser)
+        except torch.OutOfMemoryError as error:
+            own, processes = self.recipe.optimiser, self.fabric.world_size
+            times = 2 if own.images % (2 * processes) == 0 else own.images // processes
+            advice = "fewer --data.max_proposals or smaller --data.scales"
+            if times > 1:
+                fewer = f"--optimiser.images {own.images // times} --optimiser.accumulate {times * own.accumulate}"
+                advice = f"{fewer}, which learns much the same"
+            raise TrainingError(f"too little memory on {self.fabric.device} ({phase.name}): try {advice}") from error
 
     def _one_step(self, phase: Phase, module: Any, optimiser: Any) -> Logs:
         settings = self.recipe.optimiser
