@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tag2box.landing import SAME, SIZE, SURE, best_landing, landing, moved_inside
+from tag2box.landing import SAME, SIZE, SURE, best_landing, landing
 
 
 def iou(a, b):
@@ -60,9 +60,3 @@ def test_probabilities_of_one_and_boxes_of_no_size_do_no_harm():
     values = landing(torch.tensor([[1.0, 0.0]]), torch.tensor([[[0.0, 0, 10, 10], [5, 5, 5, 5]]]))
     assert values.isfinite().all()
     assert values[0, 0] > values[0, 1]
-
-
-def test_moved_boxes_stay_in_the_picture_and_where_nothing_is_left_they_were_not_moved():
-    boxes = torch.tensor([[-5.0, 10, 20, 30], [-9, -9, 1, 30], [50, 5, 80, 90]])
-    proposals = torch.tensor([[0.0, 0, 9, 9], [1, 2, 30, 40], [5, 5, 6, 6]])
-    assert moved_inside(boxes, proposals, (60, 40)).tolist() == [[0, 10, 20, 30], [1, 2, 30, 40], [50, 5, 60, 40]]

@@ -187,9 +187,6 @@ class Rounds:
     """Of the noise channel's first weights, relative to the spread of the features."""
     regressed: bool = False
     """Pseudo ground truth is a pick's regressed box, as in the paper, and not its proposal: see benchmarks/LOG.md."""
-    landing: bool = False
-    """Of picks that overlap the one stays on which most proposals land for its size, not the likeliest, and pseudo
-    ground truth is the box that it lands on."""
     promise: float = 0.0
     """Weight of the proposals' own order in the pseudo ground truth: whole objects come before their parts."""
     self_diversity: bool = True

@@ -6,8 +6,6 @@ object is, many proposals land on the same box. The larger a box, the more propo
 takes more of them to speak for it: what is compared are probability and votes in relation to size.
 """
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
@@ -19,17 +17,15 @@ SIZE = 1.0
 """Power of its area by which a box needs more to speak for it (benchmarks/LOG.md)."""
 SURE = 1e-4
 """No probability is closer to 0 or 1 than this."""
-LEAST = 2.0
-"""A box that is moved until fewer pixels of it are left, in width or height, is taken where it was before."""
 
 
 def landing(probabilities: Tensor, boxes: Tensor) -> Tensor:
-    """What speaks for each box that proposals were moved to: [..., B], [..., B, 4] of some classes → [..., B].
+    """What speaks for each box that proposals were moved to: [T, B], [T, B, 4] of T classes → [T, B].
 
     The log odds of its probability, plus the logarithm of the probabilities that landed there, less that of its area.
     """
     chances = probabilities.float().clamp(SURE, 1 - SURE)
-    same = (pair_iou(boxes.float(), boxes.float()) >= SAME).float()  # [..., B, B]
+    same = (pair_iou(boxes.float(), boxes.float()) >= SAME).float()  # [T, B, B]
     votes = (same @ chances[..., None]).squeeze(-1).clamp(min=SURE)  # a box without area overlaps nothing, nor itself
     area = (boxes[..., 2:] - boxes[..., :2]).float().clamp(min=1).prod(dim=-1)
     return chances.logit() + votes.log() - SIZE * area.log()
@@ -39,12 +35,3 @@ def best_landing(probabilities: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
     """Each class's best box and its probability: [T, B], [T, B, 4] → [T, 4], [T]; B ≥ 1."""
     rows = torch.arange(len(boxes), device=boxes.device), landing(probabilities, boxes).argmax(dim=1)
     return boxes[rows], probabilities[rows]
-
-
-def moved_inside(boxes: Tensor, proposals: Tensor, size: Sequence[int]) -> Tensor:
-    """Boxes that proposals were moved to, cut at the picture's edge, width and height; both [..., 4] → [..., 4]."""
-    width, height = size
-    edges = torch.tensor([width, height, width, height]).to(boxes, non_blocking=True)
-    inside = boxes.clamp(min=0).minimum(edges)
-    nothing = (inside[..., 2:] - inside[..., :2] < LEAST).any(dim=-1, keepdim=True)
-    return torch.where(nothing, proposals, inside)

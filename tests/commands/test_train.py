@@ -114,6 +114,18 @@ def test_scores_come_from_boxes_that_the_engine_does_not_see(devkit, store, engi
     assert (run / "PR_curve.png").exists()
 
 
+def test_corloc_is_over_the_tags(make_devkit, engine, tmp_path):
+    """A dog that is difficult has no tag in VOC: nothing was learnt of it, and no box of a dog is missing there."""
+    objects = {f"t{i}": [(CAT, DOG)[i % 2]] for i in range(4)} | {"t4": [CAT, (*DOG, True)]}
+    store = write(tmp_path / "proposals.safetensors", list(objects), [3] * 5)
+    run_train(make_devkit(objects), store, out=tmp_path / "run")
+    (call,) = engine.calls
+    assert call.dataset[4].tags == ("cat",)
+    cat, dog = CAT[1], DOG[1]
+    right = detections(call.dataset.ids, [cat, dog, cat, dog, cat], [0, 1, 0, 1, 0])
+    assert all(call.evaluate(stage, right, None)["corloc"] == 100 for stage in ("wsddn", "round-1"))
+
+
 def test_without_boxes_there_are_no_scores(tmp_path):
     found = detections(["a"], [(0, 0, 5, 5)], [0])
     scores = Judge(tmp_path, None, None)("round-1", found, None)

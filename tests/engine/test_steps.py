@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
-from torchvision.ops import box_iou
 
 from tag2box.config import Rounds, Warm
 from tag2box.disco.offsets import FAST_RCNN, decode, encode
@@ -27,7 +26,6 @@ from tag2box.engine.steps import (
     with_promise,
 )
 from tag2box.engine.tags import TagStep, regions
-from tag2box.landing import landing, moved_inside
 from tag2box.mil import mil_losses
 from tag2box.nets.prediction import Outputs
 
@@ -252,27 +250,6 @@ def test_pseudo_truth_boxes_are_the_picked_proposals_or_their_regressed_boxes(ne
         moved = decode(of_samples(outputs.offsets, samples)[k], view.boxes, FAST_RCNN) if regressed else view.boxes
         known = {(int(label), *box) for label, box in zip(samples[k], moved.tolist(), strict=True)}
         assert all((int(c), *box) in known for c, box in zip(classes, boxes.tolist(), strict=True))
-
-
-def test_by_landing_the_box_stays_that_most_proposals_are_moved_to(nets):
-    (view,) = views_of(nets, 1)
-    generator, shape = torch.Generator().manual_seed(0), (2, len(view.boxes), len(view.tags) + 1)
-    outputs = Outputs(2 * torch.randn(shape, generator=generator), 2 * torch.randn(*shape, 4, generator=generator))
-    samples, truths = pseudo_truths(view, outputs, replace(ROUNDS, threshold=0.0, landing=True))
-    for k, (boxes, classes) in enumerate(truths):
-        wanted = []
-        for c in (view.tags.nonzero().flatten() + 1).tolist():
-            moved = moved_inside(decode(outputs.offsets[k, :, c], view.boxes, FAST_RCNN), view.boxes, view.size)
-            values = landing(outputs.scores[k].softmax(-1)[:, c], moved)
-            left = sorted((samples[k] == c).nonzero().flatten().tolist(), key=lambda b: -values[b].item())
-            while left:  # the best stays, and what overlaps it goes
-                best, *left = left
-                wanted.append((c, moved[best].tolist()))
-                left = [b for b in left if box_iou(moved[[best]], moved[[b]]).item() <= ROUNDS.nms]
-        found = list(zip(classes.tolist(), boxes.tolist(), strict=True))
-        assert sorted(found) == sorted(wanted)
-    by_chance = pseudo_truths(view, outputs, replace(ROUNDS, threshold=0.0, regressed=True))[1]
-    assert any(len(a) != len(b) or not torch.allclose(a, b) for (a, _), (b, _) in zip(truths, by_chance, strict=True))
 
 
 def test_promise_chooses_what_is_taught_and_not_the_samples(nets):

@@ -1,6 +1,6 @@
 """The boxes of a data set, for evaluation only. Training code does not import this module (a test holds it to that)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,17 +46,32 @@ class GroundTruth:
         numbers = self.image_numbers
         keep = np.array([i in wanted for i in self.ids], dtype=bool)  # [images]
         renumber = np.cumsum(keep) - 1
-        objects = keep[self.images]
+        some = self.objects_where(keep[self.images])
         return replace(
-            self,
+            some,
             ids=tuple(i for i, kept in zip(self.ids, keep, strict=True) if kept),
-            images=renumber[self.images[objects]],
-            labels=self.labels[objects],
-            boxes=self.boxes[objects],
-            difficult=self.difficult[objects],
-            crowd=self.crowd[objects],
+            images=renumber[some.images],
             sizes=None if self.sizes is None else self.sizes[keep],
             image_numbers=None if numbers is None else {n: i for n, i in numbers.items() if i in wanted},
+        )
+
+    def of_tags(self, tags: Mapping[str, Collection[str]]) -> "GroundTruth":
+        """The objects whose class their image is tagged with, by its id.
+
+        VOC has no tag for a class of which an image shows difficult objects alone.
+        """
+        own = ((self.ids[image], self.classes[label]) for image, label in zip(self.images, self.labels, strict=True))
+        return self.objects_where(np.array([name in tags.get(id, ()) for id, name in own], dtype=bool))
+
+    def objects_where(self, keep: NDArray[np.bool_]) -> "GroundTruth":
+        """Those objects [N] of the same images."""
+        return replace(
+            self,
+            images=self.images[keep],
+            labels=self.labels[keep],
+            boxes=self.boxes[keep],
+            difficult=self.difficult[keep],
+            crowd=self.crowd[keep],
         )
 
 

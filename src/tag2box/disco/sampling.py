@@ -165,13 +165,11 @@ def pseudo_ground_truths(
     threshold: float = 0.2,
     nms_iou: float = 0.3,
     parts: float = 0.0,
-    ranks: Tensor | None = None,
 ) -> list[PseudoTruth]:
     """The survivors of each of K samples, with one suppression for all.
 
     labels [K, B], probabilities [K, B, C + 1], boxes [K, B, 4] or [B, 4] for all samples, tags [C]. With `parts` above
     0 mere parts of a larger survivor go as well (`overlap.whole_objects`), which leaves each class its largest.
-    ranks [K, B]: of picks that overlap, the one for which this is highest survives, in place of the most probable.
     """
     count, proposals = labels.shape
     labels = keep_confident(labels, probabilities, tags, threshold)
@@ -180,7 +178,7 @@ def pseudo_ground_truths(
     picked = boxes.detach().expand(count, proposals, 4)[sample, proposal].float()  # [F, 4]
     sureness = of_labels(probabilities.detach(), labels)[sample, proposal].float()  # [F]
     groups = sample * probabilities.shape[-1] + classes  # boxes of other samples or classes do not suppress
-    kept = batched_nms(picked, sureness if ranks is None else ranks[sample, proposal].float(), groups, nms_iou)
+    kept = batched_nms(picked, sureness, groups, nms_iou)
     if parts:
         kept = kept[whole_objects(picked[kept], sureness[kept], groups[kept], parts)]
     kept = kept[sample[kept].argsort(stable=True)]  # by sample, within it the most probable first

@@ -15,9 +15,12 @@ from tag2box.config import Recipe
 from tag2box.engine.hints import SHARPNESS
 from tag2box.engine.measure import Scorer, see, together
 from tag2box.engine.views import Album
-from tag2box.landing import best_landing, moved_inside
+from tag2box.landing import best_landing
 from tag2box.overlap import pair_iou
 from tag2box.progress import progress
+
+LEAST = 2.0
+"""A box that is moved until fewer pixels of it are left, in width or height, is taken where it was before."""
 
 
 class Findings(NamedTuple):
@@ -64,8 +67,12 @@ def _of_one(
     places = torch.full((len(tags) + count, classes), -1.0)
     if not len(tags):
         return torch.zeros(0, 4), places.half()
+    width, height = size
+    edges = boxes.new_tensor([width, height, width, height])
     columns = tags.to(boxes.device)
-    inside = moved_inside(boxes[:, columns].transpose(0, 1).float(), proposals.float(), size)  # [T, R, 4]
+    inside = boxes[:, columns].transpose(0, 1).float().clamp(min=0).minimum(edges)  # [T, R, 4]
+    nothing = (inside[..., 2:] - inside[..., :2] < LEAST).any(dim=-1, keepdim=True)
+    inside = torch.where(nothing, proposals.float(), inside)
     best, sure = best_landing(probabilities[:, columns].T, inside)
     overlaps = pair_iou(torch.cat([best, proposals.float()]), best)  # [T + R, T]
     # `with_sureness` takes a power of the best place, and it is probabilities that it is to compare.

@@ -20,7 +20,6 @@ from tag2box.disco.sampling import PseudoTruth, constrained_argmax, pseudo_groun
 from tag2box.engine.forward import conditional_outputs, prediction_outputs, warm_outputs
 from tag2box.engine.known import clamped, with_known
 from tag2box.engine.views import View
-from tag2box.landing import landing, moved_inside
 from tag2box.mil import mil_losses
 from tag2box.nets.conditional import ConditionalNet
 from tag2box.nets.mil import MilNet
@@ -147,32 +146,13 @@ def pseudo_truths(view: View, outputs: Outputs, settings: Rounds) -> tuple[Tenso
     if settings.promise:
         scores = with_promise(scores, settings.promise, view.hints.places if view.hints else None)
         taught = constrained_argmax(clamped(scores, view.known), view.tags)
-    boxes, probabilities, ranks = _moved(view, outputs.offsets, taught), scores.softmax(-1), None
-    if settings.landing and view.tags.any():
-        boxes = moved_inside(boxes, view.boxes, view.size)
-        ranks = _landed(view, probabilities, outputs.offsets, taught)
+    boxes = decode(of_samples(outputs.offsets.float(), taught), view.boxes, FAST_RCNN)  # [K, B, 4]
     picks: list[PseudoTruth] = pseudo_ground_truths(
-        taught, probabilities, boxes, view.tags, settings.threshold, settings.nms, settings.parts, ranks
+        taught, scores.softmax(-1), boxes, view.tags, settings.threshold, settings.nms, settings.parts
     )
-    chosen = boxes if settings.regressed or settings.landing else view.boxes.expand_as(boxes)
+    chosen = boxes if settings.regressed else view.boxes.expand_as(boxes)
     truths = [(chosen[k, pick.indices], pick.classes) for k, pick in enumerate(picks)]
     return samples, [with_known(truth, view.known) for truth in truths]
-
-
-def _moved(view: View, offsets: Tensor, labels: Tensor) -> Tensor:
-    """Each proposal's box for its label: offsets [K, B, C + 1, 4], labels [K, B] → [K, B, 4]."""
-    return decode(of_samples(offsets.float(), labels), view.boxes, FAST_RCNN)
-
-
-def _landed(view: View, probabilities: Tensor, offsets: Tensor, labels: Tensor) -> Tensor:
-    """What speaks for each proposal's box of its label, of those that all were moved to (`landing`) → [K, B]."""
-    tagged = view.tags.nonzero().flatten() + 1  # on the CPU
-    places = torch.zeros(len(view.tags) + 1, dtype=torch.long)
-    places[tagged] = torch.arange(len(tagged))
-    columns, places = (one.to(labels.device, non_blocking=True) for one in (tagged, places))
-    boxes = decode(offsets[:, :, columns].float(), view.boxes[:, None], FAST_RCNN).transpose(1, 2)  # [K, T, B, 4]
-    values = landing(probabilities[..., columns].transpose(1, 2), moved_inside(boxes, view.boxes, view.size))
-    return values.gather(1, places[labels][:, None]).squeeze(1)
 
 
 def with_promise(scores: Tensor, weight: float, places: Tensor | None = None) -> Tensor:

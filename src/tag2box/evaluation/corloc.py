@@ -1,7 +1,5 @@
 """Correct localisation: is the best guess of a class on one of its objects, in the images known to hold it?"""
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +15,7 @@ def corloc(truth: GroundTruth, detections: Detections, threshold: float = 0.5) -
     not: a box around many is no place of one. An image that holds the class but has no box of it is wrong. NaN for a
     class in no image.
     """
-    truth = _without_crowds(truth)
+    truth = truth.objects_where(~truth.crowd)
     detections = detections.numbered_as(truth.classes, truth.ids)
     holds = np.zeros((len(truth.ids), len(truth.classes)), dtype=bool)
     holds[truth.images, truth.labels] = True
@@ -34,15 +32,3 @@ def _top_of_each_image(detections: Detections) -> NDArray[np.int64]:
     group = detections.images[order] * len(detections.classes) + detections.labels[order]
     _, first = np.unique(group, return_index=True)
     return order[first]
-
-
-def _without_crowds(truth: GroundTruth) -> GroundTruth:
-    keep = ~truth.crowd
-    return replace(
-        truth,
-        images=truth.images[keep],
-        labels=truth.labels[keep],
-        boxes=truth.boxes[keep],
-        difficult=truth.difficult[keep],
-        crowd=truth.crowd[keep],
-    )
