@@ -20,6 +20,7 @@ from tag2box.engine.steps import (
     ConditionalStep,
     PredictionStep,
     WarmStep,
+    all_pseudo_truths,
     assign,
     of_samples,
     pseudo_truths,
@@ -155,20 +156,23 @@ def slow_assign(proposals: Tensor, boxes: Tensor, classes: Tensor) -> list[tuple
 
 
 @settings(deadline=None, max_examples=60)
-@given(seed=st.integers(0, 10**6), proposals=st.integers(1, 30), truths=st.integers(1, 5))
-def test_assignment_against_a_loop(seed: int, proposals: int, truths: int):
+@given(
+    seed=st.integers(0, 10**6), proposals=st.integers(1, 30), sizes=st.lists(st.integers(1, 5), min_size=1, max_size=3)
+)
+def test_assignment_against_a_loop(seed: int, proposals: int, sizes: list[int]):
     generator = torch.Generator().manual_seed(seed)
-    corners = 60 * torch.rand(proposals + truths, 2, 2, generator=generator)
+    corners = 60 * torch.rand(proposals + sum(sizes), 2, 2, generator=generator)
     every = torch.cat([corners.amin(1), corners.amax(1) + 1], dim=1)
-    own, boxes = every[:proposals], every[proposals:]
-    near = min(proposals, truths)
-    own[:near] = boxes[:near] + torch.rand(near, 4, generator=generator)  # some that are foreground
-    classes = torch.randint(1, 4, (truths,), generator=generator)
-    labels, counts, wanted = assign(own, (boxes, classes))
-    for i, (label, counted, nearest) in enumerate(slow_assign(own, boxes, classes)):
-        assert (int(labels[i]), bool(counts[i])) == (label, counted)
-        if label:
-            torch.testing.assert_close(decode(wanted[i], own[i], FAST_RCNN), boxes[nearest], rtol=1e-4, atol=1e-3)
+    own, others = every[:proposals], every[proposals:]
+    near = min(proposals, len(others))
+    own[:near] = others[:near] + torch.rand(near, 4, generator=generator)  # some that are foreground
+    truths = [(boxes, torch.randint(1, 4, (len(boxes),), generator=generator)) for boxes in others.split(sizes)]
+    assigned = zip(truths, *assign(own, truths), strict=True)
+    for (boxes, classes), labels, counts, wanted in assigned:
+        for i, (label, counted, nearest) in enumerate(slow_assign(own, boxes, classes)):
+            assert (int(labels[i]), bool(counts[i])) == (label, counted)
+            if label:
+                torch.testing.assert_close(decode(wanted[i], own[i], FAST_RCNN), boxes[nearest], rtol=1e-4, atol=1e-3)
 
 
 def test_the_bounds_of_assignment():
@@ -186,7 +190,7 @@ def test_the_bounds_of_assignment():
             [50, 50, 60, 60],
         ]
     )
-    labels, counts, _ = assign(proposals, truth)
+    ((labels,), (counts,), _) = assign(proposals, [truth])
     assert labels.tolist() == [2, 2, 0, 0, 0, 0, 0, 0]
     assert counts.tolist() == [True, True, True, True, True, True, False, False]
 
@@ -252,6 +256,22 @@ def test_pseudo_truth_boxes_are_the_picked_proposals_or_their_regressed_boxes(ne
         assert all((int(c), *box) in known for c, box in zip(classes, boxes.tolist(), strict=True))
 
 
+@pytest.mark.parametrize("rounds", [ROUNDS, replace(ROUNDS, parts=0.5, threshold=0.0, regressed=True)])
+def test_views_thinned_together_are_thinned_as_each_by_itself(nets, rounds):
+    first, second, third = views_of(nets, 0, 1, 2)
+    views = [first, replace(second, boxes=second.boxes[:7]), without_tags(third)]
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(3, len(view.boxes), len(view.tags) + 1) for view in views]
+    outputs = [Outputs(*(torch.randn(*one, generator=generator) for one in (shape, (*shape, 4)))) for shape in shapes]
+    together = all_pseudo_truths(views, outputs, rounds)
+    for view, own, (samples, truths) in zip(views, outputs, together, strict=True):
+        alone, expected = pseudo_truths(view, own, rounds)
+        assert torch.equal(samples, alone)
+        for found, wanted in zip(truths, expected, strict=True):
+            assert torch.equal(found[0], wanted[0])
+            assert torch.equal(found[1], wanted[1])
+
+
 def test_promise_chooses_what_is_taught_and_not_the_samples(nets):
     (view,) = views_of(nets, 1)
     with torch.no_grad():
@@ -299,7 +319,7 @@ def test_a_picture_without_tags_is_background_throughout(nets):
     samples, truths = pseudo_truths(view, outputs, ROUNDS)
     assert not samples.any()
     assert all(not len(boxes) for boxes, _ in truths)
-    labels, counts, _ = assign(view.boxes, truths[0])
+    labels, counts, _ = assign(view.boxes, truths)
     assert not labels.any()
     assert counts.all()
     _, logs = PredictionStep(nets.prediction, ROUNDS)([view], [truths])
@@ -336,7 +356,7 @@ def test_pw_p_leaves_self_diversity_out(nets):
     (truths,) = truths_for(nets, [view])
     (outputs,) = prediction_outputs(nets.prediction, [view])
     probabilities = outputs.scores.softmax(-1)
-    labels, counts, _ = (torch.stack(one) for one in zip(*(assign(view.boxes, truth) for truth in truths), strict=True))
+    labels, counts, _ = assign(view.boxes, truths)
     weights, wrong = balanced_weights(labels), probabilities[:, 1:][:, ~view.tags].sum(-1)
     expected = sum(
         (weights[k, i] * ((1 - probabilities[i, labels[k, i]]) if counts[k, i] else wrong[i])).item()

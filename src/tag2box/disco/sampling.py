@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
+from torch.nn import functional
 from torchvision.ops import batched_nms
 
 from tag2box.disco.numerics import at_least_float32, of_labels
@@ -120,8 +121,8 @@ def _assign(cost: Tensor, candidates: Tensor) -> Tensor:
 def keep_confident(labels: Tensor, probabilities: Tensor, tags: Tensor, threshold: float = 0.2) -> Tensor:
     """Make background of the foreground picks that are under the threshold, but for the best of each tagged class.
 
-    labels [..., B], probabilities [..., B, C + 1] and tags [C] → labels [..., B]. Labels of untagged classes, which
-    `constrained_argmax` does not give, become background too.
+    labels [..., B], probabilities [..., B, C + 1] and tags [..., C] → labels [..., B]. Labels of untagged classes,
+    which `constrained_argmax` does not give, become background too.
 
     >>> probabilities = torch.tensor([[0.9, 0.1], [0.85, 0.15], [0.4, 0.6]])
     >>> keep_confident(torch.tensor([1, 1, 1]), probabilities, torch.tensor([True]))
@@ -133,8 +134,9 @@ def keep_confident(labels: Tensor, probabilities: Tensor, tags: Tensor, threshol
     picked = of_labels(probabilities, labels)  # [..., B]
     best = torch.zeros_like(probabilities[..., 0, :]).scatter_reduce(-1, labels, picked, "amax")  # [..., C + 1]
     bar = best.clamp(max=threshold).gather(-1, labels)  # a class that is nowhere sure has its best pick for a bar
-    available = torch.cat([tags.new_zeros(1), tags]).to(labels.device, non_blocking=True)  # [C + 1]
-    return labels.where((picked >= bar) & available[labels], 0)
+    available = functional.pad(tags, (1, 0)).to(labels.device, non_blocking=True)  # [..., C + 1]
+    available = available.expand(*labels.shape[:-1], -1).gather(-1, labels)  # [..., B]
+    return labels.where((picked >= bar) & available, 0)
 
 
 class PseudoTruth(NamedTuple):
@@ -168,8 +170,9 @@ def pseudo_ground_truths(
 ) -> list[PseudoTruth]:
     """The survivors of each of K samples, with one suppression for all.
 
-    labels [K, B], probabilities [K, B, C + 1], boxes [K, B, 4] or [B, 4] for all samples, tags [C]. With `parts` above
-    0 mere parts of a larger survivor go as well (`overlap.whole_objects`), which leaves each class its largest.
+    labels [K, B], probabilities [K, B, C + 1], boxes [K, B, 4] or [B, 4] for all samples, tags [C], or [K, C] where
+    samples are of several images. With `parts` above 0 mere parts of a larger survivor go as well
+    (`overlap.whole_objects`), which leaves each class its largest.
     """
     count, proposals = labels.shape
     labels = keep_confident(labels, probabilities, tags, threshold)
@@ -178,7 +181,8 @@ def pseudo_ground_truths(
     picked = boxes.detach().expand(count, proposals, 4)[sample, proposal].float()  # [F, 4]
     sureness = of_labels(probabilities.detach(), labels)[sample, proposal].float()  # [F]
     groups = sample * probabilities.shape[-1] + classes  # boxes of other samples or classes do not suppress
-    kept = batched_nms(picked, sureness, groups, nms_iou)
+    # In float64, since batched_nms may move each group by a multiple of the image's size and so lose digits.
+    kept = batched_nms(picked.double(), sureness.double(), groups, nms_iou)
     if parts:
         kept = kept[whole_objects(picked[kept], sureness[kept], groups[kept], parts)]
     kept = kept[sample[kept].argsort(stable=True)]  # by sample, within it the most probable first

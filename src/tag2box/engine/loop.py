@@ -24,7 +24,7 @@ from tag2box.engine.measure import refined_scorer
 from tag2box.engine.plan import Phase, generator_for, phases, rate_at, seed_for
 from tag2box.engine.record import Record, Report
 from tag2box.engine.stages import Evaluate, Stages
-from tag2box.engine.steps import Logs, pseudo_truths
+from tag2box.engine.steps import Logs, all_pseudo_truths
 from tag2box.engine.tags import regions
 from tag2box.engine.teacher import Looks, TeacherNet, look
 from tag2box.engine.views import Album, View
@@ -321,7 +321,7 @@ class Run:
             if phase.kind == "conditional":
                 return views, noise, prediction_outputs(self.nets.prediction, views)
             outputs = conditional_outputs(self.nets.conditional, views, noise)
-        return views, [pseudo_truths(*one, rounds)[1] for one in zip(views, outputs, strict=True)]
+        return views, [truths for _, truths in all_pseudo_truths(views, outputs, rounds)]
 
     def _watch(self, phase: Phase, loss: Tensor, norm: Tensor | None) -> None:
         """Note whether the loss and the gradient's length are finite; look at every update on the CPU."""

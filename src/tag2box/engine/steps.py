@@ -5,11 +5,12 @@ Each is a module whose `forward` is the whole step, so that a distributed wrappe
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torchvision.ops import box_iou
+from torch.nn.utils.rnn import pad_sequence
 
 from tag2box.config import Rounds, Warm
 from tag2box.disco.direct_loss import direct_loss_surrogate, spread
@@ -24,7 +25,7 @@ from tag2box.mil import mil_losses
 from tag2box.nets.conditional import ConditionalNet
 from tag2box.nets.mil import MilNet
 from tag2box.nets.prediction import Outputs, PredictionNet
-from tag2box.overlap import touches
+from tag2box.overlap import pair_iou, touches
 
 Logs = dict[str, Tensor]
 FOREGROUND = 0.5
@@ -109,10 +110,7 @@ class PredictionStep(nn.Module):
         return labels + self.settings.loss_ratio * boxes, {"loss_labels": labels, "loss_boxes": boxes}
 
     def _view(self, view: View, outputs: Outputs, truths: list["Boxed"]) -> tuple[Tensor, Tensor]:
-        assigned = [assign(view.boxes, truth) for truth in truths]
-        labels, counts, wanted = (
-            torch.stack(parts) for parts in zip(*assigned, strict=True)
-        )  # [K, B], [K, B], [K, B, 4]
+        labels, counts, wanted = assign(view.boxes, truths)  # [K, B], [K, B], [K, B, 4]
         weights = balanced_weights(labels)  # [K, B]
         probabilities = outputs.scores.float().softmax(-1)
         settings = self.settings
@@ -140,19 +138,54 @@ def pseudo_truths(view: View, outputs: Outputs, settings: Rounds) -> tuple[Tenso
 
     Of classes that a person has decided on it is that person's boxes.
     """
+    return all_pseudo_truths([view], [outputs], settings)[0]
+
+
+def all_pseudo_truths(
+    views: Sequence[View], outputs: Sequence[Outputs], settings: Rounds
+) -> list[tuple[Tensor, list[Boxed]]]:
+    """The same for several views, thinned together: on a GPU each thinning waits for all that is queued there."""
+    drawn = [_draw(*one, settings) for one in zip(views, outputs, strict=True)]
+    count, most = len(drawn[0].taught), max(len(view.boxes) for view in views)
+    labels, probabilities, boxes = (
+        torch.cat([functional.pad(part, (*(0,) * (2 * (part.dim() - 2)), 0, most - part.shape[1])) for part in parts])
+        for parts in zip(*((one.taught, one.probabilities, one.boxes) for one in drawn), strict=True)
+    )  # [N K, B, …]; what fills up views with fewer proposals is background
+    tags = torch.stack([view.tags for view in views]).repeat_interleave(count, dim=0)
+    picks: list[PseudoTruth] = pseudo_ground_truths(
+        labels, probabilities, boxes, tags, settings.threshold, settings.nms, settings.parts
+    )
+    found = []
+    for number, (view, own) in enumerate(zip(views, drawn, strict=True)):
+        chosen = own.boxes if settings.regressed else view.boxes.expand_as(own.boxes)
+        mine = picks[number * count : (number + 1) * count]
+        truths = [(chosen[k, pick.indices], pick.classes) for k, pick in enumerate(mine)]
+        found.append((own.samples, [with_known(truth, view.known) for truth in truths]))
+    return found
+
+
+class _Drawn(NamedTuple):
+    """What K samples of a view say before they are thinned."""
+
+    samples: Tensor
+    """[K, B]"""
+    taught: Tensor
+    """The same, but for what `rounds.promise` changes [K, B]."""
+    probabilities: Tensor
+    """[K, B, C + 1]"""
+    boxes: Tensor
+    """Moved as their labels have it [K, B, 4]."""
+
+
+def _draw(view: View, outputs: Outputs, settings: Rounds) -> _Drawn:
     scores = outputs.scores.float()
     samples = constrained_argmax(clamped(scores, view.known), view.tags)  # [K, B]
     taught = samples
     if settings.promise:
         scores = with_promise(scores, settings.promise, view.hints.places if view.hints else None)
         taught = constrained_argmax(clamped(scores, view.known), view.tags)
-    boxes = decode(of_samples(outputs.offsets.float(), taught), view.boxes, FAST_RCNN)  # [K, B, 4]
-    picks: list[PseudoTruth] = pseudo_ground_truths(
-        taught, scores.softmax(-1), boxes, view.tags, settings.threshold, settings.nms, settings.parts
-    )
-    chosen = boxes if settings.regressed else view.boxes.expand_as(boxes)
-    truths = [(chosen[k, pick.indices], pick.classes) for k, pick in enumerate(picks)]
-    return samples, [with_known(truth, view.known) for truth in truths]
+    boxes = decode(of_samples(outputs.offsets.float(), taught), view.boxes, FAST_RCNN)
+    return _Drawn(samples, taught, scores.softmax(-1), boxes)
 
 
 def with_promise(scores: Tensor, weight: float, places: Tensor | None = None) -> Tensor:
@@ -173,15 +206,20 @@ def with_promise(scores: Tensor, weight: float, places: Tensor | None = None) ->
     return torch.cat([scores[..., :1], scores[..., 1:] + bonus], dim=-1)
 
 
-def assign(proposals: Tensor, truth: Boxed) -> tuple[Tensor, Tensor, Tensor]:
-    """Labels [B], which proposals count [B] and wanted offsets [B, 4], as Fast R-CNN has them from true boxes."""
-    boxes, classes = truth
-    if not len(boxes):  # a picture without a tag: all of it is background
-        none = torch.zeros(len(proposals), dtype=torch.long, device=proposals.device)
-        return none, none == 0, torch.zeros_like(proposals)
-    overlap, nearest = box_iou(proposals, boxes).max(dim=1)  # [B], [B]
-    labels = classes[nearest] * (overlap >= FOREGROUND)
-    return labels, touches(proposals, boxes[nearest], overlap), encode(boxes[nearest], proposals, FAST_RCNN)
+def assign(proposals: Tensor, truths: Sequence[Boxed]) -> tuple[Tensor, Tensor, Tensor]:
+    """Labels [K, B], which proposals count [K, B] and wanted offsets [K, B, 4], as Fast R-CNN has them from true boxes.
+
+    truths: those of each of K samples; all have some, or in a picture without a tag none.
+    """
+    boxes = pad_sequence([boxes for boxes, _ in truths], batch_first=True)  # [K, T, 4]
+    classes = pad_sequence([classes for _, classes in truths], batch_first=True)  # [K, T]; 0 fills up
+    if not boxes.shape[1]:  # all of it is background
+        none = torch.zeros(len(truths), len(proposals), dtype=torch.long, device=proposals.device)
+        return none, none == 0, torch.zeros_like(proposals).expand(len(truths), -1, -1)
+    overlap, nearest = pair_iou(proposals[None], boxes).masked_fill(classes[:, None] == 0, -1).max(dim=2)  # [K, B]
+    labels = classes.gather(1, nearest) * (overlap >= FOREGROUND)
+    own = boxes.gather(1, nearest[..., None].expand(-1, -1, 4))  # [K, B, 4]
+    return labels, touches(proposals, own, overlap), encode(own, proposals, FAST_RCNN)
 
 
 def of_samples(offsets: Tensor, samples: Tensor) -> Tensor:
