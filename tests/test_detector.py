@@ -339,14 +339,49 @@ def test_a_data_set(detector, make_devkit, tmp_path):
     assert set(found.labels) == {0, 1}
 
 
-def test_a_data_set_in_batches(detector, make_devkit, tmp_path):
-    dataset = open_dataset(make_devkit({id: [("cat", (1, 1, 30, 30))] for id in "abcde"}))
-    boxes = [BOXES[: 1 + place % 3] for place in range(5)]
+@pytest.fixture
+def mixed(make_devkit, tmp_path):
+    """Pictures of two sizes in turn, one of them without proposals."""
+    dataset = open_dataset(make_devkit({id: [("cat", (1, 1, 30, 30))] for id in "abcdef"}))
+    for image in dataset.images[::2]:
+        Image.new("RGB", (70, 90), "navy").save(image.path)
+    dataset = replace(
+        dataset, images=tuple(replace(one, size=(70, 90)) if i % 2 == 0 else one for i, one in enumerate(dataset))
+    )
+    boxes = [BOXES[:count] for count in (1, 3, 2, 0, 3, 2)]
     path = tmp_path / "store.safetensors"
     write_store(path, dataset.ids, [one.size for one in dataset], {}, [*map(len, boxes)], boxes)
-    one, three = (detect_dataset(detector, dataset, ProposalStore(path), best_of_each=True, batch=n) for n in (1, 3))
-    assert three.ids == one.ids
-    np.testing.assert_array_equal(three.images, one.images)
-    np.testing.assert_array_equal(three.labels, one.labels)
-    np.testing.assert_allclose(three.scores, one.scores, rtol=1e-5)
-    np.testing.assert_allclose(three.boxes, one.boxes, rtol=1e-4)
+    return dataset, ProposalStore(path)
+
+
+def assert_same(found, wanted):
+    assert found.ids == wanted.ids
+    np.testing.assert_array_equal(found.images, wanted.images)
+    np.testing.assert_array_equal(found.labels, wanted.labels)
+    np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-5)
+    np.testing.assert_allclose(found.boxes, wanted.boxes, rtol=1e-4)
+
+
+@pytest.mark.parametrize("remembers", [False, True])
+def test_a_data_set_in_batches_of_one_size(detector, mixed, remembers):
+    def recall(id, proposals):
+        return None if id in "be" else torch.arange(2.0 * len(proposals)).view(-1, 2)
+
+    detector.recipe = replace(detector.recipe, rounds=replace(detector.recipe.rounds, promise=1.0))
+    how = {"best_of_each": True, "recall": recall if remembers else None}
+    assert_same(detect_dataset(detector, *mixed, **how, batch=2), detect_dataset(detector, *mixed, **how, batch=1))
+
+
+def test_pictures_that_do_not_fit_together_go_one_by_one(detector, mixed, monkeypatch):
+    wanted = detect_dataset(detector, *mixed, batch=1)
+    together, numbers = type(detector).detect_together, []
+
+    def small(self, pictures, *rest, **options):
+        numbers.append(len(pictures))
+        if len(pictures) > 1:
+            raise torch.OutOfMemoryError
+        return together(self, pictures, *rest, **options)
+
+    monkeypatch.setattr(type(detector), "detect_together", small)
+    assert_same(detect_dataset(detector, *mixed, batch=3), wanted)
+    assert numbers == [3, 1, 1, 1, 3, 1, 1, 1]

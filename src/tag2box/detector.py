@@ -1,9 +1,9 @@
 """The detector that training leaves behind: a prediction net, its classes and its recipe, looking at pictures."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -46,6 +46,8 @@ __all__ = [
     "save_detector",
 ]
 READERS = 2  # threads
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def load_detector(path: Path | str, device: str = "auto") -> "Detector":
@@ -282,9 +284,19 @@ def detect_dataset(
     store: their proposals; None where the detector proposes.
     best_of_each: the best box of every class whatever its score, for CorLoc. recall: what else is known of the images.
     batch: so many of one size go through the net together; by default eight on a GPU, which spends more time on being
-    told what to do than on one picture, and else one. Results do not depend on it.
+    told what to do than on one picture, and else one; where its memory is too small for so many, they go one by one.
     """
     settings, found = detector.settings(tta=tta), dict[int, Found]()
+
+    def look_at(some: Sequence[tuple[int, Pixels]]) -> list[tuple[int, Found]]:
+        numbers, pixels = zip(*some, strict=True)
+        ids = [dataset[place].id for place in numbers]
+        boxes = [None if store is None else store[id][: detector.recipe.data.max_proposals] for id in ids]
+        known = zip(ids, boxes, strict=True)
+        places = [None if recall is None or rows is None else recall(id, rows) for id, rows in known]
+        seen = detector.detect_together(pixels, boxes, settings, best_of_each=best_of_each, places=places)
+        return list(zip(numbers, seen, strict=True))
+
     batch = batch or (8 if detector.device.type == "cuda" else 1)
     with progress("detecting", len(dataset)) as count_one, worker_pool(READERS, processes=False) as pool:
         begun = run_ahead(
@@ -292,15 +304,17 @@ def detect_dataset(
         )
         stream = ((place, pixels.result()) for place, pixels in begun)
         for together in in_batches(stream, lambda one: detector.seen_at(one[1], settings), batch):
-            numbers, pixels = zip(*together, strict=True)
-            ids = [dataset[place].id for place in numbers]
-            boxes = [None if store is None else store[id][: detector.recipe.data.max_proposals] for id in ids]
-            places = [
-                None if recall is None or rows is None else recall(id, rows)
-                for id, rows in zip(ids, boxes, strict=True)
-            ]
-            seen = detector.detect_together(pixels, boxes, settings, best_of_each=best_of_each, places=places)
-            found.update(zip(numbers, seen, strict=True))
-            for _ in together:
+            for place, seen in _as_many_as_fit(look_at, together):
+                found[place] = seen
                 count_one()
     return as_detections(detector.classes, dataset.ids, [found[place] for place in range(len(dataset))])
+
+
+def _as_many_as_fit(look_at: Callable[[Sequence[Item]], list[Result]], some: Sequence[Item]) -> list[Result]:
+    """What is seen of some together or, where memory is too small for that, of one after the other."""
+    try:
+        return look_at(some)
+    except torch.OutOfMemoryError:
+        if len(some) == 1:
+            raise
+    return [result for one in some for result in look_at([one])]  # outside, where what filled the memory is gone

@@ -85,6 +85,19 @@ def test_corloc_is_of_the_pictures_looked_at(parts, tmp_path, stage):
     assert Judge(tmp_path, own, None)(stage, looked_at, None)["corloc"] == 100
 
 
+def test_tags_are_for_corloc_alone(parts, tmp_path):
+    """What is annotated and not tagged still explains a wrong box: here of the last picture, whose tag is left out."""
+    own = parts[0].truth
+    tags = dict.fromkeys(own.ids[:-1], own.classes)
+    judge, everything = Judge(tmp_path, own, None, tags), found(own, 7)
+    assert judge("wsddn", everything, None)["corloc"] == judge("round-1", everything, None)["corloc"] == 100
+    kept = read_findings(tmp_path)
+    write = Judge(tmp_path / "all", own, None)
+    (tmp_path / "all").mkdir()
+    assert write("round-1", everything, None)["corloc"] < 100
+    assert kept.examples == read_findings(tmp_path / "all").examples
+
+
 def test_a_resumed_run_remembers_its_best(parts, tmp_path):
     own, other = (part.truth for part in parts)
     Judge(tmp_path, own, other)("round-1", found(own, 8), found(other, 6))

@@ -17,7 +17,7 @@ from tag2box.config import Recipe
 from tag2box.engine import loop
 from tag2box.engine.checkpoint import read_state
 from tag2box.engine.forward import noise_for
-from tag2box.engine.loop import Run, train_run
+from tag2box.engine.loop import Run, less_memory, train_run
 from tag2box.engine.plan import generator_for, phases
 from tag2box.errors import InputError, TrainingError
 from tag2box.nets.backbone import Trunk
@@ -375,8 +375,8 @@ def test_a_rate_beyond_reason(world, make_recipe, tmp_path):
 @pytest.mark.parametrize(
     ("images", "advice"),
     [
-        (4, r"--optimiser.images 2 --optimiser.accumulate 2, which"),
-        (3, r"--optimiser.images 1 --optimiser.accumulate 3, which"),
+        (4, r"--optimiser.images 2 --optimiser.accumulate 2 --optimiser.warmup 6 --warm.least_steps 14$"),
+        (3, r"--optimiser.images 1 --optimiser.accumulate 3 --optimiser.warmup 9 --warm.least_steps 21$"),
         (1, r"fewer --data.max_proposals or smaller --data.scales$"),
     ],
 )
@@ -385,9 +385,16 @@ def test_too_little_memory_says_what_to_try(world, make_recipe, tmp_path, monkey
         raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 40 GiB")
 
     monkeypatch.setattr(Run, "_one_step", too_much)
-    with pytest.raises(TrainingError, match=rf"^too little memory on cpu \(warm start\): try {advice}") as error:
-        train_run(world.dataset, world.store, make_recipe(optimiser={"images": images}), tmp_path, device="cpu")
+    recipe = make_recipe(optimiser={"images": images, "warmup": 3}, warm={"least_steps": 7})
+    with pytest.raises(TrainingError, match=rf"^cpu has too little memory \(warm start\): .* with {advice}") as error:
+        train_run(world.dataset, world.store, recipe, tmp_path, device="cpu")
     assert "\n" not in str(error.value)
+
+
+def test_less_memory_for_several_processes_and_drawn_proposals(make_recipe):
+    assert less_memory(make_recipe(optimiser={"images": 4, "warmup": 0}), 4).startswith("fewer --data.max_proposals")
+    assert "--optimiser.images 2 --optimiser.accumulate 3" in less_memory(make_recipe(optimiser={"images": 6}), 2)
+    assert "--data.drawn_proposals" in less_memory(make_recipe(optimiser={"images": 1}, data={"drawn_proposals": 9}), 1)
 
 
 def test_nothing_unsound_is_saved_where_looking_is_rare(world, make_recipe, tmp_path, monkeypatch):

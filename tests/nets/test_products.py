@@ -69,3 +69,11 @@ def test_a_head_on_a_gpu_gives_what_it_gives_elsewhere():
     head, maps = build_head("efficientnet_lite4", stride=16, weights=None).eval(), torch.randn(5, 160, 14, 14)
     with torch.no_grad():
         torch.testing.assert_close(head.cuda()(maps.cuda()).cpu(), head.cpu()(maps), rtol=1e-3, atol=1e-4)
+
+
+def test_what_is_kept_for_next_time_can_be_learnt_with_though_nothing_was_learnt_the_first_time():
+    stage, maps = small_stage().float(), torch.randn(2, 3, 6, 6)  # a side that no other test has
+    with torch.inference_mode():
+        by_products(stage, maps)
+    by_products(stage, maps).sum().backward()
+    assert all(one.grad is not None for one in stage.parameters())

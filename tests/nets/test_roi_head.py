@@ -130,3 +130,13 @@ def test_a_conv_head_in_pieces_gives_the_same(monkeypatch: pytest.MonkeyPatch):
     with torch.no_grad():
         torch.testing.assert_close(head(pooled), with_gradient)
     assert with_gradient.requires_grad
+
+
+def test_fc6_by_weights_in_the_order_of_the_cells():
+    head = MlpHead(channels=5, width=6, stride=16, size=3)
+    pooled = torch.randn(9, 5, 3, 3).to(memory_format=torch.channels_last).requires_grad_()
+    found, wanted = head.fc6_innermost(pooled), head.fc6(pooled.flatten(1))
+    torch.testing.assert_close(found, wanted)
+    inputs, factors = [pooled, *head.fc6.parameters()], torch.randn_like(wanted)
+    ours, theirs = (torch.autograd.grad((one * factors).sum(), inputs) for one in (found, wanted))
+    torch.testing.assert_close(ours, theirs)

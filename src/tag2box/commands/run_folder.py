@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -92,8 +92,15 @@ class Judge:
     Of the round that is kept as the best it leaves evaluation.json and PR_curve.png for the report.
     """
 
-    def __init__(self, run: Path, own: GroundTruth | None, other: GroundTruth | None) -> None:
-        self.run, self.own, self.other = run, own, other
+    def __init__(
+        self,
+        run: Path,
+        own: GroundTruth | None,
+        other: GroundTruth | None,
+        tags: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        """tags: of the pictures learnt from; CorLoc is then over them, and not over all that is annotated."""
+        self.run, self.own, self.other, self.tags = run, own, other, tags
         kept = read_findings(run)  # of a run that is resumed
         self._best = -math.inf if kept is None else _measure(kept)
 
@@ -101,8 +108,9 @@ class Judge:
         """CorLoc on the pictures learnt from, or those of them looked at, and mAP (VOC 2007) on the others, in %."""
         truth = None if self.own is None else self.own.subset(own.ids)
         if not stage.startswith("round"):
-            return {"map": _mean(self.other, other, "voc07"), "corloc": _mean(truth, own, "corloc")}
-        findings = sum_up(stage, truth, own, self.other, other)
+            tagged = truth if truth is None or self.tags is None else truth.of_tags(self.tags)
+            return {"map": _mean(self.other, other, "voc07"), "corloc": _mean(tagged, own, "corloc")}
+        findings = sum_up(stage, truth, own, self.other, other, self.tags)
         if _measure(findings) >= self._best:
             self._best = _measure(findings)
             write_findings(self.run, findings)

@@ -177,14 +177,13 @@ def _learn(
 ) -> None:
     from tag2box.engine.loop import train_run
 
-    # CorLoc is about what the tags say is there.
-    boxes = None if own.truth is None else own.truth.of_tags({image.id: image.tags for image in own.dataset})
+    tags = {image.id: image.tags for image in own.dataset}
     train_run(
         own.dataset,
         own.store,
         recipe,
         report.run,
-        evaluate=Judge(report.run, boxes, None if other is None else other.truth),
+        evaluate=Judge(report.run, own.truth, None if other is None else other.truth, tags),
         val=None if other is None else (other.dataset, other.store),
         report=report,
         resume=resume,

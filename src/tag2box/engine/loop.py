@@ -65,6 +65,25 @@ def train_run(
         run.go()
 
 
+def less_memory(recipe: Recipe, processes: int) -> str:
+    """Options with which a step takes less memory and a run learns much the same, where there are such.
+
+    >>> less_memory(Recipe(), processes=1)
+    '--optimiser.images 1 --optimiser.accumulate 2 --optimiser.warmup 200'
+    >>> less_memory(Recipe(), processes=2)
+    'fewer --data.max_proposals or smaller --data.scales'
+    """
+    own, data = recipe.optimiser, recipe.data
+    times = 2 if own.images % (2 * processes) == 0 else own.images // processes
+    if times == 1:
+        return f"fewer --data.{'drawn' if data.drawn_proposals else 'max'}_proposals or smaller --data.scales"
+    fewer = {"images": own.images // times, "accumulate": times * own.accumulate, "warmup": times * own.warmup}
+    options = [f"--optimiser.{name} {value}" for name, value in fewer.items()]
+    if recipe.warm.least_steps:
+        options.append(f"--warm.least_steps {times * recipe.warm.least_steps}")
+    return " ".join(options)
+
+
 @contextmanager
 def few_threads() -> Iterator[None]:
     """What is left to the CPU beside a GPU is small, and many threads wait for each other longer than they work."""
@@ -277,13 +296,9 @@ class Run:
         try:
             return self._one_step(phase, module, optimiser)
         except torch.OutOfMemoryError as error:
-            own, processes = self.recipe.optimiser, self.fabric.world_size
-            times = 2 if own.images % (2 * processes) == 0 else own.images // processes
-            advice = "fewer --data.max_proposals or smaller --data.scales"
-            if times > 1:
-                fewer = f"--optimiser.images {own.images // times} --optimiser.accumulate {times * own.accumulate}"
-                advice = f"{fewer}, which learns much the same"
-            raise TrainingError(f"too little memory on {self.fabric.device} ({phase.name}): try {advice}") from error
+            advice = less_memory(self.recipe, self.fabric.world_size)
+            where = f"{self.fabric.device} has too little memory ({phase.name})"
+            raise TrainingError(f"{where}: start again, in another --out, with {advice}") from error
 
     def _one_step(self, phase: Phase, module: Any, optimiser: Any) -> Logs:
         settings = self.recipe.optimiser

@@ -30,7 +30,7 @@ Evaluate = Callable[[str, Detections, Detections | None], dict[str, float]]
 
 
 MOST_LEARNT_FROM = 1000
-"""Of more training pictures so many, spread evenly, give a stage's CorLoc; `tag2box evaluate` takes all."""
+"""Of more training pictures so many give a stage's CorLoc. `tag2box evaluate` takes all, tagged or not."""
 
 
 @dataclass

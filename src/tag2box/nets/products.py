@@ -17,6 +17,8 @@ from torch.nn import functional
 
 from tag2box.nets.efficientnet_lite import InvertedResidual, SameConv2d, same_padding
 
+MOST_SIDE = 14
+"""Cells of a map's side up to which products are the faster way; what they take grows with its fourth power."""
 EXTRA = 8
 """Rows that stand below the channels of a map for the biases' sake: two that say something and six of zeros."""
 
@@ -107,23 +109,26 @@ def _pointwise(layer: _Layer, cells: Tensor, biases: Tensor) -> Tensor:
 @cache
 def _biases(side: int, device: torch.device) -> Tensor:
     """The rows below the channels [8, P]: 1 in the cells of the map; 1 in the one after them; zeros."""
-    rows = torch.zeros(EXTRA, _filled(side))
-    rows[0, : side * side] = 1
-    rows[1, side * side] = 1
-    return rows.to(device)
+    with torch.inference_mode(False):  # it is kept, perhaps for training
+        rows = torch.zeros(EXTRA, _filled(side))
+        rows[0, : side * side] = 1
+        rows[1, side * side] = 1
+        return rows.to(device)
 
 
 @cache
 def _taps(kernel: int, stride: int, dilation: int, side: int, device: torch.device) -> Tensor:
     """Which cell each weight takes to which [k² + 1 and zeros, P P₂]; the bias comes from the cell after the map's."""
     before, after = same_padding(side, kernel, stride, dilation)[0], -(-side // stride)
-    taps = torch.zeros(-(-(kernel * kernel + 1) // 8) * 8, _filled(side), _filled(after))
+    with torch.inference_mode(False):  # it is kept, perhaps for training
+        taps = torch.zeros(-(-(kernel * kernel + 1) // 8) * 8, _filled(side), _filled(after))
     for y, x, ky, kx in _all(after, after, kernel, kernel):
         row, column = y * stride + ky * dilation - before, x * stride + kx * dilation - before
         if 0 <= row < side and 0 <= column < side:
             taps[ky * kernel + kx, row * side + column, y * after + x] = 1
     taps[kernel * kernel, side * side, : after * after] = 1
-    return taps.flatten(1).to(device)
+    with torch.inference_mode(False):
+        return taps.flatten(1).to(device)
 
 
 def _all(*numbers: int) -> Iterable[list[int]]:

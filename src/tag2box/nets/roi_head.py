@@ -18,7 +18,7 @@ from torchvision.ops import roi_align, roi_pool
 
 from tag2box.errors import InputError
 from tag2box.nets.architectures import Parts, Pooling, parts_of
-from tag2box.nets.products import by_products, is_product
+from tag2box.nets.products import MOST_SIDE, by_products, is_product
 from tag2box.nets.weights import PRETRAINED, Weights, fill, read_weights
 
 HeadKind = Literal["auto", "conv", "mlp"]
@@ -86,11 +86,15 @@ class MlpHead(RoIHead):
 
     def forward(self, pooled: Tensor) -> Tensor:
         """[R, C', size, size] → [R, dim]."""
-        rows = pooled.permute(0, 2, 3, 1)
-        if len(pooled) > self.dim and rows.is_contiguous():  # there are fewer weights to bring into another order
-            weight = self.fc6.weight.to(pooled.dtype).view(self.dim, *pooled.shape[1:]).permute(0, 2, 3, 1)
-            return self.after_fc6(functional.linear(rows.flatten(1), weight.flatten(1), self.fc6.bias))
+        innermost = pooled.is_cuda and pooled.permute(0, 2, 3, 1).is_contiguous()
+        if innermost and len(pooled) > self.dim:  # there are fewer weights to bring into another order
+            return self.after_fc6(self.fc6_innermost(pooled))
         return self.after_fc6(self.fc6(pooled.flatten(1)))
+
+    def fc6_innermost(self, pooled: Tensor) -> Tensor:
+        """fc6 where channels lie innermost: its weights are brought into their order, not they into that of weights."""
+        weight = self.fc6.weight.to(pooled.dtype).view(self.dim, *pooled.shape[1:]).permute(0, 2, 3, 1)
+        return functional.linear(pooled.permute(0, 2, 3, 1).flatten(1), weight.flatten(1), self.fc6.bias)
 
     def after_fc6(self, hidden: Tensor) -> Tensor:
         """What follows the linear part of fc6: [..., dim] → [..., dim]."""
@@ -126,7 +130,7 @@ class ConvHead(RoIHead):
 
     def _vectors(self, pooled: Tensor) -> Tensor:
         """[R, C', size, size] → [R, dim]. On a GPU every new R makes cuDNN think anew, so R is rounded up there."""
-        if pooled.is_cuda and is_product(self.layers):
+        if pooled.is_cuda and pooled.shape[2] <= MOST_SIDE and is_product(self.layers):
             return by_products(cast("nn.Sequential", self.layers), pooled)
         rows = len(pooled)
         if pooled.is_cuda:

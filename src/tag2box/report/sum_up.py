@@ -1,7 +1,7 @@
 """From a round's detections, and the boxes where there are any, to what is kept of it for the page."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -29,14 +29,18 @@ def sum_up(
     own: Detections,
     other_truth: GroundTruth | None,
     other: Detections | None,
+    tags: Mapping[str, Collection[str]] | None = None,
 ) -> Findings:
-    """What is known of a round from its boxes on the training pictures, where tags are known, and on held-out ones."""
+    """What is known of a round from its boxes on the training pictures, where tags are known, and on held-out ones.
+
+    tags: of the training pictures; CorLoc is then over them, and not over all that is annotated.
+    """
     own_truth, other_truth = _in_order(own_truth, own.classes), _in_order(other_truth, own.classes)
     findings = Findings(stage, len(own.ids), None if other is None else len(other.ids), shown="training")
     classes = _sureness(top_of_each(own))
     if own_truth is not None:
         own = own.numbered_as(own.classes, own_truth.ids)
-        places = _percent(corloc(own_truth, own))
+        places = _percent(corloc(own_truth if tags is None else own_truth.of_tags(tags), own))
         classes = [replace(one, corloc=value) for one, value in zip(classes, places, strict=True)]
         findings = replace(findings, corloc=_mean(places))
     if other_truth is not None and other is not None:
