@@ -18,7 +18,7 @@ from torch.nn import functional
 from tag2box.nets.efficientnet_lite import InvertedResidual, SameConv2d, same_padding
 
 MOST_SIDE = 14
-"""Cells of a map's side up to which products are the faster way; what they take grows with its fourth power."""
+"""Cells of a map's side for which they were found to be faster; what they take grows with its fourth power."""
 EXTRA = 8
 """Rows that stand below the channels of a map for the biases' sake: two that say something and six of zeros."""
 
