@@ -88,8 +88,10 @@ def test_without_a_network_one_line_says_how_to_give_a_file(monkeypatch: pytest.
 
 
 def test_a_net_that_torchvision_lacks_asks_for_a_file():
-    with pytest.raises(InputError, match="torchvision has no weights for it; give a file"):
+    with pytest.raises(InputError, match=r"torchvision has no weights for it; give a file.*; scripts/\S+") as error:
         build_trunk("efficientnet_lite4")
+    script = str(error.value).partition("scripts/")[2].split()[0]
+    assert (Path(__file__).parents[2] / "scripts" / script).is_file()
 
 
 def test_torchvision_weights_by_name(monkeypatch: pytest.MonkeyPatch):

@@ -97,7 +97,8 @@ def _fetched(name: str, of: str) -> Weights:
     try:
         choices = get_model_weights(name)
     except ValueError:
-        raise InputError(f"{of} {name}: torchvision has no weights for it; {_give_a_file(of)}") from None
+        script = f"; scripts/{name}.py of tag2box's repository makes one" if name == "efficientnet_lite4" else ""
+        raise InputError(f"{of} {name}: torchvision has no weights for it; {_give_a_file(of)}{script}") from None
     try:
         tensors = choices["IMAGENET1K_V1"].get_state_dict(progress=sys.stderr.isatty(), check_hash=True)
     except (OSError, RuntimeError, HTTPException) as error:
