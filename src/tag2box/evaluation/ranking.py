@@ -5,7 +5,7 @@ its mean over all the orders that they could be in.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -56,8 +56,8 @@ def judge_top(truth: GroundTruth, top: Detections, threshold: float = 0.5) -> li
     """Whether each box is on an object of its class in its image, with an IoU of at least the threshold."""
     top = top.numbered_as(truth.classes, truth.ids)
     optional = truth.difficult | truth.crowd
-    right = best_overlaps(_some(truth, ~optional), top).iou >= threshold
-    spared = best_overlaps(_some(truth, optional), top).iou >= threshold
+    right = best_overlaps(truth.objects_where(~optional), top).iou >= threshold
+    spared = best_overlaps(truth.objects_where(optional), top).iou >= threshold
     return [
         Verdict.RIGHT if good else Verdict.UNCOUNTED if near else Verdict.WRONG
         for good, near in zip(right.tolist(), spared.tolist(), strict=True)
@@ -118,14 +118,3 @@ def _checked(doubts: ArrayLike, wrong: ArrayLike) -> tuple[NDArray[np.float64], 
     if np.isnan(values).any():
         raise ValueError("doubts: expected numbers, found NaN")
     return values, bad
-
-
-def _some(truth: GroundTruth, keep: NDArray[np.bool_]) -> GroundTruth:
-    return replace(
-        truth,
-        images=truth.images[keep],
-        labels=truth.labels[keep],
-        boxes=truth.boxes[keep],
-        difficult=truth.difficult[keep],
-        crowd=truth.crowd[keep],
-    )

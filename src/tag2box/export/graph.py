@@ -3,6 +3,7 @@
 Sizes and factors are computed in double precision, as Python does: a side rounded the other way is another picture.
 """
 
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,24 +101,10 @@ $ORDER
     best_boxes = Gather (kept_boxes, order)
     best_labels = Gather (kept_labels, order)
 
-    best_low = Slice (best_boxes, i0, i2, i1)
-    best_high = Slice (best_boxes, i2, i4, i1)
-    low_down = Unsqueeze (best_low, i1)
-    low_across = Unsqueeze (best_low, i0)
-    high_down = Unsqueeze (best_high, i1)
-    high_across = Unsqueeze (best_high, i0)
-    shared_low = Max (low_down, low_across)
-    shared_high = Min (high_down, high_across)
-    shared_difference = Sub (shared_high, shared_low)
-    shared_sides = Max (shared_difference, nothing)
-    shared = ReduceProd <keepdims = 0> (shared_sides, i2)
-    own_sides = Sub (best_high, best_low)
-    area = ReduceProd <keepdims = 0> (own_sides, i1)
-    area_down = Unsqueeze (area, i1)
-    area_across = Unsqueeze (area, i0)
-    most_of_it = Mul (area_down, inside)
-    lies_in = GreaterOrEqual (shared, most_of_it)
-    is_larger = Greater (area_across, area_down)
+$PAIRS_OF_BEST
+    most_of_it = Mul (best_area_down, inside)
+    lies_in = GreaterOrEqual (best_shared, most_of_it)
+    is_larger = Greater (best_area_across, best_area_down)
     label_down = Unsqueeze (best_labels, i1)
     label_across = Unsqueeze (best_labels, i0)
     is_alike = Equal (label_down, label_across)
@@ -141,7 +128,24 @@ $ORDER
 }
 """
 
-
+# `tag2box.overlap` of all pairs of boxes [..., D, 4]: the area that two share [..., D, D], their sides and areas.
+_PAIRS = """
+    $N_low = Slice ($BOXES, i0, i2, $LAST)
+    $N_high = Slice ($BOXES, i2, i4, $LAST)
+    $N_low_down = Unsqueeze ($N_low, $LAST)
+    $N_low_across = Unsqueeze ($N_low, $BEFORE)
+    $N_high_down = Unsqueeze ($N_high, $LAST)
+    $N_high_across = Unsqueeze ($N_high, $BEFORE)
+    $N_shared_low = Max ($N_low_down, $N_low_across)
+    $N_shared_high = Min ($N_high_down, $N_high_across)
+    $N_shared_difference = Sub ($N_shared_high, $N_shared_low)
+    $N_shared_sides = Max ($N_shared_difference, nothing)
+    $N_shared = ReduceProd <keepdims = 0> ($N_shared_sides, $AFTER)
+    $N_sides = Sub ($N_high, $N_low)
+    $N_area = ReduceProd <keepdims = 0> ($N_sides, $LAST)
+    $N_area_down = Unsqueeze ($N_area, $LAST)
+    $N_area_across = Unsqueeze ($N_area, $BEFORE)
+"""
 _GIVEN = """
     first_proposals = Slice (proposals, i0, max_proposals, i0)
     box_growth = Cast <to = 1> (growth)
@@ -193,24 +197,10 @@ _BY_LANDING = """
     four_times = Tile (best_row, one_one_four)
     boxes_by_class = GatherElements <axis = 1> (all_boxes, four_times)
 
-    land_low = Slice (boxes_by_class, i0, i2, i2)
-    land_high = Slice (boxes_by_class, i2, i4, i2)
-    land_low_down = Unsqueeze (land_low, i2)
-    land_low_across = Unsqueeze (land_low, i1)
-    land_high_down = Unsqueeze (land_high, i2)
-    land_high_across = Unsqueeze (land_high, i1)
-    both_low = Max (land_low_down, land_low_across)
-    both_high = Min (land_high_down, land_high_across)
-    both_difference = Sub (both_high, both_low)
-    both_sides = Max (both_difference, nothing)
-    both = ReduceProd <keepdims = 0> (both_sides, i3)
-    land_sides = Sub (land_high, land_low)
-    land_area = ReduceProd <keepdims = 0> (land_sides, i2)
-    area_of_down = Unsqueeze (land_area, i2)
-    area_of_across = Unsqueeze (land_area, i1)
-    areas = Add (area_of_down, area_of_across)
-    either = Sub (areas, both)
-    land_overlap = Div (both, either)
+$PAIRS_THAT_LAND
+    areas = Add (land_area_down, land_area_across)
+    either = Sub (areas, land_shared)
+    land_overlap = Div (land_shared, either)
     is_same = GreaterOrEqual (land_overlap, same)
     votes_for = Cast <to = 1> (is_same)
     chances = Clip (scores_by_class, unsure, sure)
@@ -245,7 +235,9 @@ def detector_model(net: PredictionNet, recipe: Recipe, settings: Inference) -> "
     given = net.proposer is None
     text = _GRAPH.replace("$PROPOSALS", "float[B, 4] proposals," if given else "")
     text = text.replace("$LOOK", _GIVEN if given else _OWN)
-    graph = onnx.parser.parse_graph(text.replace("$ORDER", _BY_LANDING if settings.landing else _BY_SCORE))
+    text = text.replace("$ORDER", _BY_LANDING if settings.landing else _BY_SCORE)
+    text = text.replace("$PAIRS_OF_BEST", _pairs("best", "best_boxes", 1))
+    graph = onnx.parser.parse_graph(text.replace("$PAIRS_THAT_LAND", _pairs("land", "boxes_by_class", 2)))
     values: dict[str, NDArray[Any]] = {
         "short_side": np.array([settings.scales[0]], np.float64),
         "max_side": np.array([recipe.data.max_side], np.float64),
@@ -278,6 +270,12 @@ def detector_model(net: PredictionNet, recipe: Recipe, settings: Inference) -> "
     model = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=IR_VERSION)
     onnx.checker.check_model(model, full_check=True)
     return model
+
+
+def _pairs(name: str, boxes: str, last: int) -> str:
+    """The lines of `_PAIRS` for boxes whose sides are their dimension `last`; what they give begins with the name."""
+    words = {"$N": name, "$BOXES": boxes, "$LAST": f"i{last}", "$BEFORE": f"i{last - 1}", "$AFTER": f"i{last + 1}"}
+    return reduce(lambda text, word: text.replace(word, words[word]), words, _PAIRS)
 
 
 def _drop_unused(graph: "onnx.GraphProto") -> None:
