@@ -19,7 +19,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from tag2box.files import write_atomically
+from tag2box.errors import InputError
+from tag2box.files import require_writable, write_atomically
 
 NAME = "tf_efficientnet_lite4.in1k"
 EPSILON = 1e-3
@@ -65,23 +66,29 @@ def fetched() -> dict[str, Tensor]:
     return state
 
 
+def _refuse(why: str) -> int:
+    print(f"efficientnet_lite4: {why}", file=sys.stderr)
+    return 2
+
+
 def main() -> int:
     """Fetch or read, fold, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="timm's model.safetensors")
     args = parser.parse_args()
+    where = args.source or f"timm's {NAME}, over the network"
     try:
+        require_writable(args.out)  # before the work
         weights = folded(fetched() if args.source is None else load_file(args.source))
+    except InputError as error:
+        return _refuse(str(error))
     except ImportError:
-        print(
-            "efficientnet_lite4: expected timm (pip install timm), or its file by --from; found none", file=sys.stderr
-        )
-        return 2
-    except (SafetensorError, KeyError, OSError, RuntimeError) as error:
-        where = args.source or f"timm's {NAME}, over the network"
-        print(f"efficientnet_lite4: expected {where}, found: {str(error).splitlines()[0]}", file=sys.stderr)
-        return 2
+        return _refuse("expected timm (pip install timm), or its file by --from; found neither")
+    except KeyError as error:
+        return _refuse(f"{where}: expected a tensor {error}, found none; it is another net's")
+    except (SafetensorError, OSError, RuntimeError) as error:
+        return _refuse(f"{where}: expected weights, found {str(error).partition(chr(10))[0] or type(error).__name__}")
     half = {name: value.to(torch.float16).contiguous() for name, value in weights.items()}
     write_atomically(args.out, save(half, {"licence": LICENCE}))
     print(f"{args.out}: {len(half)} tensors, {sum(value.numel() for value in half.values()) / 1e6:.1f} million numbers")

@@ -17,7 +17,7 @@ from tag2box.config import Recipe
 from tag2box.engine import loop
 from tag2box.engine.checkpoint import read_state
 from tag2box.engine.forward import noise_for
-from tag2box.engine.loop import Run, less_memory, train_run
+from tag2box.engine.loop import Run, few_threads, less_memory, train_run
 from tag2box.engine.plan import generator_for, phases
 from tag2box.errors import InputError, TrainingError
 from tag2box.nets.backbone import Trunk
@@ -389,6 +389,17 @@ def test_too_little_memory_says_what_to_try(world, make_recipe, tmp_path, monkey
     with pytest.raises(TrainingError, match=rf"^cpu has too little memory \(warm start\): .* with {advice}") as error:
         train_run(world.dataset, world.store, recipe, tmp_path, device="cpu")
     assert "\n" not in str(error.value)
+
+
+def test_few_threads_are_given_back():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with few_threads():
+            assert torch.get_num_threads() == loop.THREADS == 2
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_less_memory_for_several_processes_and_drawn_proposals(make_recipe):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save, save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -91,15 +91,24 @@ def test_the_command(theirs, tmp_path):
     Whole().fill(load_file(out))
 
 
-@pytest.mark.parametrize("content", [b"no such thing", None])
-def test_another_file_is_refused_in_a_line(tmp_path, content):
+@pytest.mark.parametrize(
+    ("content", "out", "said"),
+    [
+        (b"no such thing", "out", "expected weights, found"),
+        (None, "out", "No such file"),
+        (save({"features.0.weight": torch.zeros(1)}), "out", "expected a tensor 'classifier.weight', found none"),
+        (b"", "nowhere/out", "cannot write to folder"),
+    ],
+)
+def test_what_does_not_work_is_said_in_a_line(tmp_path, content, out, said):
     if content is not None:
         (tmp_path / "model.safetensors").write_bytes(content)
-    command = [sys.executable, SCRIPT, tmp_path / "out", "--from", tmp_path / "model.safetensors"]
+    command = [sys.executable, SCRIPT, tmp_path / out, "--from", tmp_path / "model.safetensors"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert not (tmp_path / "out").exists()
+    assert said in done.stderr
+    assert not (tmp_path / out).exists()
 
 
 def test_against_timm():
