@@ -16,7 +16,7 @@ HEAVY = ("torch", "torchvision", "lightning", "cv2", "numba", "matplotlib", "sci
 
 
 def run(*arguments):
-    return subprocess.run([sys.executable, "-m", "tag2box.cli", *arguments], capture_output=True, text=True)
+    return subprocess.run([sys.executable, "-m", "tag2box", *arguments], capture_output=True, text=True)
 
 
 # ---- help

@@ -188,7 +188,7 @@ def test_a_missing_package(run, photos, package, capsys, monkeypatch):
 def test_as_a_stranger_uses_it(run, photos, proposals):
     words = ["review", run, photos, "--split", "test", "--proposals", proposals, "--no-browser"]
     server = subprocess.Popen(
-        [sys.executable, "-u", "-m", "tag2box.cli", *map(str, words)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-u", "-m", "tag2box", *map(str, words)], stdout=subprocess.PIPE, text=True
     )
     try:
         address = re.search(r"http://127\.0\.0\.1:\d+/[\w-]{32,}/$", server.stdout.readline().strip())[0]

@@ -146,7 +146,7 @@ class Run:
 
     def __init__(self, devkit, out):
         self.journal = out.with_name(out.name + ".partial")
-        command = [sys.executable, "-m", "tag2box.cli", "proposals", devkit, "--split", "trainval"]
+        command = [sys.executable, "-m", "tag2box", "proposals", devkit, "--split", "trainval"]
         self.process = subprocess.Popen(
             [*map(str, command), "--workers", "2", "--preset", "thorough", "--out", str(out)],
             start_new_session=True,

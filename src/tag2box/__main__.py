@@ -1,4 +1,4 @@
-"""`python -m tag2box.cli`."""
+"""`python -m tag2box`."""
 
 import sys
 
