@@ -72,11 +72,10 @@ def find_places(
     wholes = _learn_wholes(scale, looks.wholes.to(device), tags.to(device), seed)
     net = RegionNet(scale, looks.wholes.shape[-1], tags.shape[1]).to(device)
     _learn_regions(net, looks.proposals, boxes, tags, epochs, seed)
-    places = []
     with torch.no_grad():
-        for vectors, own in zip(looks.proposals, boxes, strict=True):
-            places.append(_places(net, wholes, vectors.to(device), own.to(device)).half().cpu())
-    return places
+        seen = zip(looks.proposals, boxes, strict=True)
+        places = [_places(net, wholes, vectors.to(device), own.to(device)).half() for vectors, own in seen]
+    return [one.cpu() for one in places]  # not one by one: a GPU would wait for each
 
 
 def _places(net: RegionNet, wholes: nn.Module, vectors: Tensor, boxes: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torchvision.ops import roi_align
 
+from tag2box.engine.loader import free_bytes
 from tag2box.engine.plan import generator_for
 from tag2box.engine.tags import regions
 from tag2box.engine.views import Album, View, padded
@@ -76,7 +77,7 @@ class TeacherNet(nn.Module):
 
 
 class Looks(NamedTuple):
-    """What the teacher saw of N pictures, in half precision on the CPU, pinned where a GPU will ask for it."""
+    """What the teacher saw of N pictures, in half precision: on the album's device or, where it is short, the CPU."""
 
     proposals: list[Tensor]
     """Of each picture's first proposals, in their order [R_i, dim]."""
@@ -89,19 +90,22 @@ def look(
 ) -> Looks:
     """The teacher looks at every picture: at its first `most` proposals, and at the whole and large crops.
 
-    autocast: under which it does so, as `Fabric.autocast`.
+    autocast: under which it does so, as `Fabric.autocast`. What it sees stays on a GPU where it fits in half of what is
+    free there: fetched picture by picture, the GPU waited as long for the host as it worked.
     """
-    proposals, wholes, pinned = list[Tensor](), list[Tensor](), album.device.type == "cuda"
+    proposals, wholes = list[Tensor](), list[Tensor]()
+    stays = 2 * (2 * teacher.dim * most * len(album)) <= free_bytes(album.device)  # two bytes a number
     with progress("the teacher looks", len(album), unit="images") as count_one:
         for index in range(len(album)):
             boxes, size = album.proposals(index)[:most], album.dataset[index].size
             generator = generator_for(seed, -4, index)
             large = torch.cat([regions(size, generator), regions(size, generator)[1:]])
             with autocast():
-                seen = teacher(album.picture(index), torch.cat([large.to(boxes), boxes])).half().cpu()
-            wholes.append(seen[: len(large)])
-            kept = seen[len(large) :].clone()
-            proposals.append(kept.pin_memory() if pinned else kept)
+                cut = torch.cat([large.to(boxes, non_blocking=True), boxes])
+                seen = teacher(album.picture(index), cut).half()
+            wholes.append(seen[: len(large)].clone())  # or it would hold on to all of it
+            kept = seen[len(large) :]
+            proposals.append(kept.clone() if stays else kept.cpu().pin_memory())
             count_one()
     return Looks(proposals, torch.stack(wholes))
 
