@@ -22,6 +22,7 @@ def train(
     images: Path | str | None = None,
     proposals: Path | str | None = None,
     reviewed: Path | str | None = None,
+    warm_start: Path | str | None = None,
     overrides: Mapping[str, Any] | None = None,
     resume: bool = False,
     device: str = "auto",
@@ -37,6 +38,8 @@ def train(
         has boxes, which are used for nothing else. The fraction held out is the same whatever the seed.
     images: where a COCO file's pictures are; proposals: a file of them, to be used instead of computing any.
     reviewed: boxes that a person has given, boxes.json or the review.sqlite of `tag2box review`, to learn from as well.
+    warm_start: another run of the same data and settings, one with `"rounds.number": 0`: this one learns the rounds
+        alone, from where that one ended.
     overrides: fields of the recipe by full name, as in `{"rounds.number": 3, "seed": 1}`.
     device: `"auto"`, `"cpu"` or `"cuda"`; workers: processes for proposals.
     skip_bad_images: go on without pictures that cannot be read.
@@ -70,6 +73,7 @@ def train(
         images=None if images is None else Path(images),
         proposals=None if proposals is None else Path(proposals),
         reviewed=None if reviewed is None else Path(reviewed),
+        warm_start=None if warm_start is None else Path(warm_start),
         overrides=overrides,
         resume=resume,
         device=device,

@@ -281,6 +281,21 @@ def recipe_from_values(values: Mapping[str, Any], where: str) -> Recipe:
     return construct(Recipe, typed(Recipe, values, where))
 
 
+def differences(own: Mapping[str, Any], asked: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """The fields in which two recipes' values differ (`Recipe.as_dict`), each as a person reads it.
+
+    >>> differences({"rounds": {"number": 6}, "seed": 0}, {"rounds": {"number": 3}, "seed": 0})
+    ['rounds.number 3 instead of 6']
+    """
+    found = []
+    for name, value in own.items():
+        if isinstance(value, dict):
+            found += differences(value, asked[name], f"{name}.")
+        elif value != asked[name]:
+            found.append(f"{prefix}{name} {asked[name]} instead of {value}")
+    return found
+
+
 def _plain(value: Any) -> Any:
     """Tuples as lists, which is what YAML has."""
     if isinstance(value, dict):

@@ -184,6 +184,23 @@ def test_a_resumed_run_keeps_its_recipe(devkit, store, engine, tmp_path):
         train(devkit, out=run, resume=True, device="cpu", proposals=store, overrides={"rounds.number": 3})
 
 
+def test_a_warm_start_that_is_not_there_is_found_out_first(devkit, store, engine, tmp_path, capsys):
+    out, words = tmp_path / "run", ["train", str(devkit), "--recipe", "demo", "--warm-start", str(tmp_path / "nowhere")]
+    assert main([*words, "--out", str(out)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not out.exists()
+    assert engine.calls == []
+
+
+def test_without_a_recipe_it_is_that_of_the_warm_start(devkit, store, engine, tmp_path):
+    warm = run_train(devkit, store, out=tmp_path / "warm", overrides={"rounds.number": 0, "warm.epochs": 5})
+    with pytest.raises(InputError, match=r"^expected --rounds.number 1 or more"):
+        train(devkit, warm_start=warm, out=tmp_path / "run", device="cpu", proposals=store)
+    with pytest.raises(InputError, match=r"found no .*state.safetensors"):  # the engine stands still here: no weights
+        train(devkit, warm_start=warm, out=tmp_path / "run", overrides={"rounds.number": 1}, proposals=store)
+    assert len(engine.calls) == 1
+
+
 def test_nothing_to_go_on_with(devkit, store, engine, tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     for out in (tmp_path / "new", tmp_path / "empty"):

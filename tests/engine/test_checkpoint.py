@@ -80,7 +80,7 @@ def test_what_was_never_moved_has_no_state(tmp_path):
 def test_a_broken_file_is_said_to_be_one(tmp_path, content):
     file = tmp_path / "state.safetensors"
     file.write_bytes(content)
-    with pytest.raises(InputError, match=r"cannot resume from .*state\.safetensors"):
+    with pytest.raises(InputError, match=r"cannot go on from .*state\.safetensors"):
         read_state(file)
 
 
@@ -90,12 +90,12 @@ def test_a_cut_file_and_another_s_file(tmp_path):
     file = tmp_path / "state.safetensors"
     save_state(file, make_nets(0), None, {})
     file.write_bytes(file.read_bytes()[:-5])
-    with pytest.raises(InputError, match="cannot resume"):
+    with pytest.raises(InputError, match="cannot go on"):
         read_state(file)
     save_file({"x": torch.zeros(1)}, file)  # whole, but not ours
-    with pytest.raises(InputError, match="cannot resume"):
+    with pytest.raises(InputError, match="cannot go on"):
         read_state(file)
-    with pytest.raises(InputError, match="cannot resume"):
+    with pytest.raises(InputError, match="cannot go on"):
         read_state(tmp_path / "none.safetensors")
 
 

@@ -17,7 +17,8 @@ from tag2box.config import Recipe
 from tag2box.engine import loop
 from tag2box.engine.checkpoint import read_state
 from tag2box.engine.forward import noise_for
-from tag2box.engine.loop import Run, few_threads, less_memory, train_run
+from tag2box.engine.loop import Run, few_threads, train_run
+from tag2box.engine.memory import less_memory
 from tag2box.engine.plan import generator_for, phases
 from tag2box.errors import InputError, TrainingError
 from tag2box.nets.backbone import Trunk

@@ -31,6 +31,7 @@ def parser() -> Parser:
         "  tag2box train VOCdevkit/VOC2007 --split trainval --val-fraction 0.2 --out runs/voc\n"
         "  tag2box train VOCdevkit/VOC2007 --out runs/voc --resume\n"
         "  tag2box train photos/ --recipe fast --reviewed runs/photos-1/review.sqlite\n"
+        "  tag2box train photos/ --warm-start runs/warm --rounds.number 3 --rounds.noise false\n"
         "  tag2box train photos/ --backbone.weights vgg16.safetensors --rounds.number 3 --data.scales 480,600",
         usage="tag2box train DATA [--recipe NAME|FILE] [--out RUN [--resume]] [options] [--section.field value] ...",
     )
@@ -49,6 +50,12 @@ def parser() -> Parser:
     made.add_argument("--proposals", metavar="FILE", type=Path, help="use these (from `tag2box proposals --out`)")
     made.add_argument(
         "--reviewed", metavar="FILE", type=Path, help="a person's boxes: boxes.json or review.sqlite of `review`"
+    )
+    made.add_argument(
+        "--warm-start",
+        metavar="RUN",
+        type=Path,
+        help="of another run (--rounds.number 0): rounds alone",
     )
     made.add_argument("--cache", action="store_true", help="keep a frozen trunk's features (--data.cache true)")
     made.add_argument("--workers", metavar="N", type=int, help="processes for proposals (default: one per core)")

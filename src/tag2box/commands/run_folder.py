@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tag2box.commands.parts import Part
-from tag2box.config import Recipe, load_recipe
+from tag2box.config import Recipe, differences, load_recipe
 from tag2box.data import Dataset, folder_of
 from tag2box.data.ground_truth import GroundTruth
 from tag2box.detections import Detections
@@ -64,26 +64,22 @@ def require_place(run: Path) -> None:
     require_writable(there / SETTINGS)
 
 
-def choose_recipe(run: Path, recipe: str | Path | None, overrides: Mapping[str, Any], resume: bool) -> Recipe:
-    """The recipe asked for, else `paper`. A resumed run keeps its own, and what is asked may not contradict it."""
+def choose_recipe(
+    run: Path, recipe: str | Path | None, overrides: Mapping[str, Any], resume: bool, warm_start: Path | None = None
+) -> Recipe:
+    """The recipe asked for, else that of the run whose warm start is taken, else `paper`.
+
+    A resumed run keeps its own, and what is asked may not contradict it.
+    """
     if not resume or not (run / SETTINGS).is_file():
-        return load_recipe("paper" if recipe is None else recipe, overrides)
+        default = "paper" if warm_start is None else warm_start / SETTINGS
+        return load_recipe(default if recipe is None else recipe, overrides)
     own = load_recipe(run / SETTINGS)
     asked = load_recipe(run / SETTINGS if recipe is None else recipe, overrides)
     if asked != own:
-        where = name_some(_differences(own.as_dict(), asked.as_dict()), 3)
+        where = name_some(differences(own.as_dict(), asked.as_dict()), 3)
         raise InputError(f"expected the settings that {run} was started with, found others: {where}")
     return own
-
-
-def _differences(own: Mapping[str, Any], asked: Mapping[str, Any], prefix: str = "") -> list[str]:
-    found = []
-    for name, value in own.items():
-        if isinstance(value, dict):
-            found += _differences(value, asked[name], f"{name}.")
-        elif value != asked[name]:
-            found.append(f"{prefix}{name} {asked[name]} instead of {value}")
-    return found
 
 
 class Judge:

@@ -41,6 +41,7 @@ def train(
     images: Path | None = None,
     proposals: Path | None = None,
     reviewed: Path | None = None,
+    warm_start: Path | None = None,
     overrides: Mapping[str, Any] | None = None,
     resume: bool = False,
     device: str = "auto",
@@ -55,8 +56,12 @@ def train(
         raise InputError("expected --out RUN: several processes must agree on where to write")
     run = choose_folder(data, out, resume) if first or resume or out is None else out
     require_place(run)
-    settings = choose_recipe(run, recipe, overrides or {}, resume)
+    settings = choose_recipe(run, recipe, overrides or {}, resume, warm_start)
     _require_workable(settings, device)
+    if warm_start is not None:
+        from tag2box.engine.inheriting import require_warm_start
+
+        require_warm_start(warm_start, settings)
     source = Source(
         data=data,
         images=images,
@@ -75,16 +80,15 @@ def train(
     if other is not None and not other.truth:  # none, or not a single box
         console.print(f"the {len(other.dataset):,} held-out images have no boxes, so they cannot be scored")
     given = {"recipe": recipe, "out": run, "split": split, "val-split": val_split, "val-fraction": val_fraction}
-    command = _started_with(run) or _command(
-        data, {**given, "images": images, "proposals": proposals, "reviewed": reviewed, **(overrides or {})}
-    )
+    given |= {"images": images, "proposals": proposals, "reviewed": reviewed, "warm-start": warm_start}
+    command = _started_with(run) or _command(data, {**given, **(overrides or {})})
     make_folder(run)
     if first and not (run / SETTINGS).exists():
         keep_reviewed(run, decisions)
         write_recipe(settings, run / SETTINGS, comment=command)
     try:
         report = RunReport(run, own.dataset)
-        _learn(own, other, settings, report, resume=resume, device=device, known=known)
+        _learn(own, other, settings, report, resume=resume, device=device, known=known, warm_start=warm_start)
         if first:
             _conclude(own, other, report, console)
             where = {"split": split, "images": images, "proposals": proposals}
@@ -172,9 +176,7 @@ def _describe_tags(dataset: Dataset, console: Console) -> None:
             console.print(f"{words}, of {name_some(names)}", soft_wrap=True)
 
 
-def _learn(
-    own: Part, other: Part | None, recipe: Recipe, report: RunReport, *, resume: bool, device: str, known: Known
-) -> None:
+def _learn(own: Part, other: Part | None, recipe: Recipe, report: RunReport, **how: Any) -> None:
     from tag2box.engine.loop import train_run
 
     tags = {image.id: image.tags for image in own.dataset}
@@ -186,9 +188,7 @@ def _learn(
         evaluate=Judge(report.run, own.truth, None if other is None else other.truth, tags),
         val=None if other is None else (other.dataset, other.store),
         report=report,
-        resume=resume,
-        device=device,
-        known=known,
+        **how,
     )
 
 

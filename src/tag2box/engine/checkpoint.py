@@ -34,14 +34,14 @@ def save_state(
         save_file(kept, temporary, metadata={"state": json.dumps(state)})
 
 
-def read_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors and the state, on the CPU."""
+def read_state(path: Path, *, tensors: bool = True) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors, or none of them, and the state, on the CPU."""
     try:
         with safe_open(path, framework="pt") as file:
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 — not a dictionary
-            return tensors, json.loads(file.metadata()["state"])
+            kept = {key: file.get_tensor(key) for key in file.keys()} if tensors else {}  # noqa: SIM118 — no dictionary
+            return kept, json.loads(file.metadata()["state"])
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"cannot resume from {path}: {error}") from None
+        raise InputError(f"cannot go on from {path}: {error}") from None
 
 
 def load_net(net: nn.Module, name: str, tensors: Mapping[str, Tensor]) -> None:

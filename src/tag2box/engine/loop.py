@@ -18,9 +18,11 @@ from tag2box.engine.feed import Feed
 from tag2box.engine.findings import find_again
 from tag2box.engine.forward import conditional_outputs, noise_for, prediction_outputs
 from tag2box.engine.hints import find_places, with_sureness
+from tag2box.engine.inheriting import finished_warm_start
 from tag2box.engine.known import fingerprint_of_known, retagged
 from tag2box.engine.making import Nets, build_warm, make_fabric, make_optimiser, make_step
 from tag2box.engine.measure import refined_scorer
+from tag2box.engine.memory import less_memory
 from tag2box.engine.plan import Phase, generator_for, phases, rate_at, seed_for
 from tag2box.engine.record import Record, Report
 from tag2box.engine.stages import Evaluate, Stages
@@ -29,6 +31,7 @@ from tag2box.engine.tags import regions
 from tag2box.engine.teacher import Looks, TeacherNet, look
 from tag2box.engine.views import Album, View
 from tag2box.errors import InputError, TrainingError
+from tag2box.files import write_atomically
 from tag2box.known import Known
 from tag2box.progress import progress
 from tag2box.proposals.store import ProposalStore
@@ -52,36 +55,21 @@ def train_run(
     resume: bool = False,
     device: str = "auto",
     known: Known | None = None,
+    warm_start: Path | None = None,
 ) -> None:
     """Train on tagged images and leave the weights in `out`/weights; with `resume`, go on from the last checkpoint.
 
     `evaluate` scores each stage, `val` holds pictures to score the detector on, `report` hears of each stage. `known`
-    are boxes that a person has given for the purpose: the only ones that training can see.
+    are boxes that a person has given for the purpose: the only ones that training can see. `warm_start` is another
+    run, of which it is taken over.
     """
     run = Run(dataset, store, recipe, out, evaluate=evaluate, val=val, report=report, device=device, known=known)
     if resume:
         run.resume()
+    if warm_start is not None and not run.checkpoint.exists():
+        run.inherit(warm_start)
     with few_threads() if run.fabric.device.type == "cuda" else nullcontext():
         run.go()
-
-
-def less_memory(recipe: Recipe, processes: int) -> str:
-    """Options with which a step takes less memory and a run learns much the same, where there are such.
-
-    >>> less_memory(Recipe(), processes=1)
-    '--optimiser.images 1 --optimiser.accumulate 2 --optimiser.warmup 200'
-    >>> less_memory(Recipe(), processes=2)
-    'fewer --data.max_proposals or smaller --data.scales'
-    """
-    own, data = recipe.optimiser, recipe.data
-    times = 2 if own.images % (2 * processes) == 0 else own.images // processes
-    if times == 1:
-        return f"fewer --data.{'drawn' if data.drawn_proposals else 'max'}_proposals or smaller --data.scales"
-    fewer = {"images": own.images // times, "accumulate": times * own.accumulate, "warmup": times * own.warmup}
-    options = [f"--optimiser.{name} {value}" for name, value in fewer.items()]
-    if recipe.warm.least_steps:
-        options.append(f"--warm.least_steps {times * recipe.warm.least_steps}")
-    return " ".join(options)
 
 
 @contextmanager
@@ -176,6 +164,18 @@ class Run:
             load_net(self.nets[name], name, tensors)
         self._restored = tensors
         self.record.restore(state["record"])
+
+    def inherit(self, other: Path) -> None:
+        """Begin with the rounds, from the warm start of another run."""
+        tensors, state = finished_warm_start(other, self.recipe, self.album.dataset, self._decisions)
+        load_net(self.nets.warm, "warm", tensors)
+        self.phase = state["phase"]
+        self.record.restore(state["record"])
+        if self.fabric.is_global_zero:
+            if (kept := other / "weights" / remembered.FILE).exists():
+                write_atomically(self.weights / remembered.FILE, kept.read_bytes())
+            self._save(None)
+        self.fabric.barrier()
 
     def _was_anew(self) -> bool:
         """Whether the warm start has begun again, and its hints with it."""

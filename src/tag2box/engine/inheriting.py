@@ -1,0 +1,59 @@
+"""The warm start of another run, taken over: rounds can be tried in several ways from one and the same beginning."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from tag2box.config import Recipe, differences
+from tag2box.data.records import Dataset
+from tag2box.engine.checkpoint import fingerprint, plain, read_state
+from tag2box.engine.plan import phases
+from tag2box.errors import InputError, name_some
+
+FREE = ("rounds", "inference", "seed")
+"""Parts of a recipe in which the two runs may differ: no warm start has to do with them, but for how it is drawn."""
+
+
+def require_warm_start(other: Path, recipe: Recipe) -> None:
+    """Another run ended with its warm start, by the same settings, and rounds are to follow; without its pictures."""
+    if not recipe.rounds.number:
+        raise InputError("expected --rounds.number 1 or more after another run's warm start, found 0")
+    checkpoint = _checkpoint(other)
+    if not checkpoint.is_file():
+        raise InputError(f"expected a run to take the warm start of, found no {checkpoint}")
+    _, state = read_state(checkpoint, tensors=False)
+    own, theirs = _without_free(plain(recipe)), _without_free(state["recipe"])
+    if own != theirs:
+        where = name_some(differences(theirs, own), 3)
+        raise InputError(f"expected the settings of {other} but for its rounds, found others: {where}")
+    stages = [row["stage"] for row in state["record"]["rows"]]
+    if state["step"] or "prediction" in state["nets"] or "refined" not in stages:
+        raise InputError(f"{other}: expected a run that ended with its warm start (--rounds.number 0), found another")
+
+
+def finished_warm_start(
+    other: Path, recipe: Recipe, dataset: Dataset, known: str
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The same of a run that has learnt from the same pictures: what is kept of it, tensors and state.
+
+    known: the fingerprint of a person's decisions (`engine.known`). The state's record is without the detector that the
+    warm start by itself made, since it is the rounds' that is to be.
+    """
+    require_warm_start(other, recipe)
+    tensors, state = read_state(_checkpoint(other))
+    if state.get("data") != fingerprint(dataset) or state.get("known", "") != known:
+        raise InputError(f"expected the pictures, tags and known boxes that {other} has learnt from, found others")
+    if state["phase"] != sum(not phase.round for phase in phases(recipe, len(dataset))):
+        raise InputError(f"{other}: expected a run that ended with its warm start (--rounds.number 0), found another")
+    rows = [row for row in state["record"]["rows"] if not row["stage"].startswith("round")]
+    return tensors, {**state, "record": {**state["record"], "rows": rows, "best": float("-inf"), "seconds": 0.0}}
+
+
+def _checkpoint(run: Path) -> Path:
+    return run / "weights" / "state.safetensors"
+
+
+def _without_free(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in recipe.items() if name not in FREE}

@@ -1,0 +1,83 @@
+"""Rounds from another run's warm start: bit for bit those of a run that learnt both."""
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tag2box import remembered
+from tag2box.engine.inheriting import finished_warm_start, require_warm_start
+from tag2box.engine.loop import train_run
+from tag2box.errors import InputError
+
+
+@pytest.fixture
+def make(make_recipe, world, tmp_path):
+    """Runs with so many rounds."""
+
+    def run(name, number, seed=0, warm_start=None, **sections):
+        rounds = {"number": number, **sections.pop("rounds", {})}
+        recipe = make_recipe(seed=seed, rounds=rounds, **sections)
+        heard = []
+
+        class Report:
+            def results(self, rows):
+                heard[:] = [row["stage"] for row in rows]
+
+            def samples(self, followed):
+                pass
+
+        def judge(stage, own, other):  # before the rounds best of all, so that a best which is inherited would stay
+            return {"map": 0.5 if stage.startswith("round-") and stage != "round-0" else 90.0, "corloc": 0.0}
+
+        options = {"evaluate": judge, "val": (world.dataset, world.store), "report": Report(), "device": "cpu"}
+        train_run(world.dataset, world.store, recipe, tmp_path / name, **options, warm_start=warm_start)
+        return tmp_path / name, heard
+
+    return run
+
+
+def same(one, other, name):
+    one, other = load_file(one / "weights" / name), load_file(other / "weights" / name)
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[key], other[key]) for key in one)
+
+
+@pytest.mark.parametrize("again", [0, 1])
+def test_the_rounds_are_those_of_a_run_that_learnt_both(make, again):
+    whole, stages = make("whole", 2, warm={"again": again})
+    warm, before = make("warm", 0, warm={"again": again})
+    rounds, after = make("rounds", 2, warm={"again": again}, warm_start=warm)
+    for name in ("last.safetensors", "best.safetensors", "conditional.safetensors"):
+        same(whole, rounds, name)
+    assert before == [*stages[:-2], "round-0"]
+    assert after == stages
+    assert (rounds / "weights" / remembered.FILE).exists() == bool(again)
+
+
+def test_a_switch_of_the_rounds_may_differ(make):
+    warm, _ = make("warm", 0)
+    one, _ = make("one", 1, warm_start=warm)
+    other, _ = make("other", 1, rounds={"noise": False}, warm_start=warm)
+    with pytest.raises(AssertionError):
+        same(one, other, "last.safetensors")
+
+
+def test_what_is_no_warm_start_of_ours_is_refused(make, make_recipe, world, make_world, tmp_path):
+    warm, _ = make("warm", 0)
+    recipe = make_recipe(rounds={"number": 1})
+    with pytest.raises(InputError, match=r"expected --rounds.number 1 or more .*, found 0$"):
+        require_warm_start(warm, make_recipe(rounds={"number": 0}))
+    with pytest.raises(InputError, match=r"found no .*nowhere"):
+        require_warm_start(tmp_path / "nowhere", recipe)
+    with pytest.raises(InputError, match=r"but for its rounds, found others: warm.epochs 99 instead of"):
+        require_warm_start(warm, make_recipe(rounds={"number": 1}, warm={"epochs": 99}))
+    finished, _ = make("finished", 1)
+    with pytest.raises(InputError, match=r"expected a run that ended with its warm start"):
+        require_warm_start(finished, recipe)
+    with pytest.raises(InputError, match=r"expected the pictures, tags and known boxes"):
+        finished_warm_start(warm, recipe, world.dataset.subset([True] * 3 + [False] * (len(world.dataset) - 3)), "")
+    with pytest.raises(InputError, match=r"expected the pictures, tags and known boxes"):
+        finished_warm_start(warm, recipe, world.dataset, "somebody's decisions")
+    (warm / "weights" / "state.safetensors").write_bytes(b"broken")
+    with pytest.raises(InputError, match=r"^cannot go on from"):
+        require_warm_start(warm, recipe)
