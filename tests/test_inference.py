@@ -4,6 +4,7 @@ import pytest
 import torch
 from torchvision.ops import box_iou
 
+from tag2box.config import Inference
 from tag2box.disco.offsets import FAST_RCNN, encode
 from tag2box.inference import (
     Found,
@@ -16,11 +17,17 @@ from tag2box.inference import (
     resized,
     resized_size,
     scale_boxes,
-    select_detections,
+)
+from tag2box.inference import (
+    select_detections as select_by_settings,
 )
 from tag2box.landing import landing
 
 SIZE = (100, 80)
+
+
+def select_detections(probabilities, boxes, *, size, best_of_each=False, **settings):
+    return select_by_settings(probabilities, boxes, Inference(**settings), size=size, best_of_each=best_of_each)
 
 
 @pytest.fixture(autouse=True)

@@ -206,12 +206,8 @@ class Detector:
             found[place] = select_detections(
                 favoured(probabilities, known, self.recipe.rounds.promise),
                 moved,
+                settings,
                 size=(width, height),
-                nms=settings.nms,
-                min_score=settings.min_score,
-                max_detections=settings.max_detections,
-                parts=settings.parts,
-                landing=settings.landing,
                 best_of_each=best_of_each,
             )
         return found

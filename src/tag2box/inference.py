@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 from torchvision.ops import batched_nms
 
+from tag2box.config import Inference
 from tag2box.detections import Detections
 from tag2box.disco.offsets import FAST_RCNN, Weights, decode
 from tag2box.landing import landing as landed
@@ -128,13 +129,9 @@ def look_together(
 def select_detections(
     probabilities: Tensor,
     boxes: Tensor,
+    settings: Inference,
     *,
     size: tuple[int, int],
-    nms: float,
-    min_score: float,
-    max_detections: int,
-    parts: float = 0.0,
-    landing: bool = False,
     best_of_each: bool = False,
 ) -> Found:
     """The detections of one image of `size` (width, height).
@@ -142,10 +139,11 @@ def select_detections(
     probabilities: [B, C + 1], column 0 the background; boxes: [B, C + 1, 4], or [B, 4] for all labels the same.
     Boxes are cut at the image's edge, those left without area or below `min_score` dropped, the rest thinned by
     non-maximum suppression within each class. Best first; of equal scores the earlier proposal, then the lower class.
-    parts: see `whole_objects`; 0: parts stay.
-    landing: of boxes that overlap the one stays that most speaks for (`tag2box.landing`), not the one of highest score.
+    Of `settings`, `parts`: see `whole_objects`; 0: parts stay. `landing`: of boxes that overlap the one stays that most
+    speaks for (`tag2box.landing`), not the one of highest score.
     best_of_each: the best box of every class, parts aside, stays whatever its score and rank: CorLoc asks for it.
     """
+    landing, min_score = settings.landing, settings.min_score
     scores, boxes = _candidates(probabilities, boxes, size)  # [B, C], [B, C, 4]
     ranks = _landed(scores, boxes) if landing else scores
     # By landing a box may go for a less likely one: whether it does must not depend on how many of those are wanted.
@@ -156,20 +154,21 @@ def select_detections(
     order = order if best_of_each or landing else order[:CANDIDATES]
     rows, labels = rows[order], labels[order]
     # In float64, since batched_nms may move each class by a multiple of the image's size and so lose digits.
-    kept = batched_nms(boxes[rows, labels].double(), ranks[rows, labels].double(), labels, nms).sort().values
+    kept = batched_nms(boxes[rows, labels].double(), ranks[rows, labels].double(), labels, settings.nms).sort().values
     rows, labels = rows[kept], labels[kept]
     if landing:
         enough = (scores[rows, labels] >= min_score) | best[rows, labels]
         rows, labels = rows[enough], labels[enough]
         order = scores[rows, labels].argsort(descending=True, stable=True)
         rows, labels = rows[order], labels[order]
-    if parts:
-        first = torch.arange(len(kept), device=kept.device) < max(max_detections, AMONG)
+    if settings.parts:
+        first = torch.arange(len(kept), device=kept.device) < max(settings.max_detections, AMONG)
         whole = first.clone()
-        whole[first] = whole_objects(boxes[rows, labels][first], scores[rows, labels][first], labels[first], parts)
+        own = boxes[rows, labels][first], scores[rows, labels][first], labels[first]
+        whole[first] = whole_objects(*own, settings.parts)
         whole |= ~first & best[rows, labels]  # a class that begins past those compared
         rows, labels = rows[whole], labels[whole]
-    chosen = torch.arange(len(rows), device=rows.device) < max_detections
+    chosen = torch.arange(len(rows), device=rows.device) < settings.max_detections
     if best_of_each:
         chosen |= _first_of_each(labels)
     rows, labels = rows[chosen], labels[chosen]

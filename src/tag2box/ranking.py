@@ -10,7 +10,7 @@ the detector's confidence know different things, so the two together are the dou
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -148,16 +148,8 @@ def _written(doubts: Doubts | None) -> list[str]:
 
 def _best_boxes(pair: Pair, image: TaggedImage, study: Study) -> Mapping[int, Box]:
     """The prediction net's best box of each class, 1…C."""
-    found = select_detections(
-        study.choice,
-        study.boxes,
-        size=image.size,
-        nms=pair.recipe.inference.nms,
-        landing=pair.recipe.inference.landing,
-        min_score=2.0,  # nothing but the best of each
-        max_detections=0,
-        best_of_each=True,
-    )
+    nothing_else = replace(pair.recipe.inference, parts=0.0, min_score=2.0, max_detections=0)
+    found = select_detections(study.choice, study.boxes, nothing_else, size=image.size, best_of_each=True)
     width, height = image.size
     best: dict[int, Box] = dict.fromkeys(range(1, len(pair.classes) + 1), (0.0, 0.0, float(width), float(height)))
     for label, (x0, y0, x1, y1) in zip(found.labels.tolist(), found.boxes.tolist(), strict=True):

@@ -129,12 +129,8 @@ def _select(
     return select_detections(
         probabilities,
         boxes,
+        replace(recipe.inference, min_score=min_score),
         size=album.dataset[index].size,
-        nms=recipe.inference.nms,
-        min_score=min_score,
-        max_detections=recipe.inference.max_detections,
-        parts=recipe.inference.parts,
-        landing=recipe.inference.landing,
         best_of_each=tagged_only,
     )
 

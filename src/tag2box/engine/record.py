@@ -4,7 +4,7 @@ import resource
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import torch
@@ -141,12 +141,8 @@ def _follow_one(
     found = select_detections(
         probabilities[first:],
         boxes[first:] * scale,
+        replace(recipe.inference, min_score=0.3, max_detections=10),
         size=size,
-        nms=recipe.inference.nms,
-        parts=recipe.inference.parts,
-        landing=recipe.inference.landing,
-        min_score=0.3,
-        max_detections=10,
     )
     return Followed(
         index,

@@ -8,7 +8,7 @@ one detection in a hundred is of one of them alone.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -166,18 +166,11 @@ def _count_alike(these: Sequence[Array], those: Sequence[Array]) -> int:
 def _chosen_well(chosen: list[Array], scores: Array, boxes: Array, sample: Sample, settings: Inference) -> bool:
     """Whether the file has chosen from its own candidates what PyTorch would have; the order of equals aside."""
     height, width = sample.pixels.shape[:2]
-    with_background = (np.pad(scores, ((0, 0), (1, 0))), np.pad(boxes, ((0, 0), (1, 0), (0, 0))))
+    probabilities = torch.from_numpy(np.pad(scores, ((0, 0), (1, 0))))  # with a background
+    moved = torch.from_numpy(np.pad(boxes, ((0, 0), (1, 0), (0, 0))))
 
     def is_it(nms: float) -> bool:
-        found = select_detections(
-            *map(torch.from_numpy, with_background),
-            size=(width, height),
-            nms=nms,
-            min_score=settings.min_score,
-            max_detections=settings.max_detections,
-            parts=settings.parts,
-            landing=settings.landing,
-        )
+        found = select_detections(probabilities, moved, replace(settings, nms=nms), size=(width, height))
         return _listed(found) == _listed(chosen)
 
     return any(is_it(settings.nms + shift) for shift in (0, ROUNDING, -ROUNDING))

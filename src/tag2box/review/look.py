@@ -1,6 +1,7 @@
 """What a reviewer is shown of a picture, as plain values that are kept in the database and sent to the page."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypedDict
 
 import numpy as np
@@ -49,16 +50,8 @@ class Look(TypedDict):
 def look_at(pair: Pair, study: Study, image: TaggedImage, scores: Mapping[str, float]) -> Look:
     """What the nets say of a picture. `scores` are the least of a label by the prediction and the conditional net."""
     gamma, inference = pair.recipe.rounds.gamma, pair.recipe.inference
-    found = select_detections(
-        study.choice,
-        study.boxes,
-        size=image.size,
-        nms=inference.nms,
-        landing=inference.landing,
-        min_score=inference.min_score,
-        max_detections=inference.max_detections,
-        best_of_each=True,
-    )
+    whatever = replace(inference, parts=0.0)  # of parts it is for labels to say
+    found = select_detections(study.choice, study.boxes, whatever, size=image.size, best_of_each=True)
     suggested = _labels(pair, found, image, scores["prediction"])
     by_samples = _labels(pair, agreed(study), image, scores["conditional"])
 
