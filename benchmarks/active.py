@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from machine import describe_machine
+from machine import describe_machine, in_one_line
 from tag2box import train
 from tag2box.commands.parts import Part, Source, held_out
 from tag2box.commands.rank import rank_part, score_ranking
@@ -187,4 +187,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(in_one_line(main))

@@ -1,9 +1,13 @@
-"""What a figure was measured on: stands beside every one of them."""
+"""What a figure was measured on: stands beside every one of them. And how a benchmark says that it cannot be made."""
 
 import platform
 import subprocess
+import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+
+from tag2box.errors import InputError
 
 
 def describe_machine(*packages: str) -> str:
@@ -15,3 +19,12 @@ def describe_machine(*packages: str) -> str:
     git = ["git", "describe", "--always", "--dirty"]
     commit = subprocess.run(git, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
     return f"{model}, one core; {versions}; commit {commit.stdout.strip()}"
+
+
+def in_one_line(main: Callable[[], int]) -> int:
+    """The exit code of a benchmark: 2, and a line, where what it was given cannot be used."""
+    try:
+        return main()
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2

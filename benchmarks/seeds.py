@@ -11,7 +11,8 @@ Parts:
     found   what the warm start of --run, one of --rounds.number 0, finds in its pictures, looking once and more often
 
 A detector is trained in minutes, seeds are judged in seconds: so it is here that ideas about them are tried. A fifth of
-the split is held out, as in `tag2box train --val-fraction 0.2`. Right is an IoU of a half with an object of the class.
+the split is held out, as in `tag2box train --val-fraction 0.2`. Right is an IoU of a half with an object of the class,
+be it a difficult one.
 """
 
 import argparse
@@ -26,7 +27,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from machine import describe_machine
+from machine import describe_machine, in_one_line
 from tag2box import remembered
 from tag2box.commands.parts import Part, Source, held_out
 from tag2box.config import Recipe, load_recipe
@@ -57,8 +58,9 @@ def row(name: str, part: Part, chosen: Sequence[Tensor], seconds: float) -> str:
     truth = part.truth.of_tags({one.id: one.tags for one in dataset})
     shares = corloc(truth, found)
     kinds = Counter(judge(truth, found).kinds)
-    wrong = " | ".join(f"{100 * kinds[kind] / max(len(found), 1):.1f}" for kind in SHOWN)
-    over_tags = 100 * (kinds[Kind.RIGHT] + kinds[Kind.UNCOUNTED]) / max(len(found), 1)
+    number = sum(map(len, tags))
+    wrong = " | ".join(f"{100 * kinds[kind] / number:.1f}" for kind in SHOWN)
+    over_tags = 100 * (kinds[Kind.RIGHT] + kinds[Kind.UNCOUNTED]) / number
     return f"| {name} | {100 * np.nanmean(shares):.1f} | {over_tags:.1f} | {wrong} | {seconds:.0f} |"
 
 
@@ -80,7 +82,10 @@ def best_places(places: Sequence[Tensor], boxes: Sequence[Tensor], tags: Tensor)
 
 def kept(args: argparse.Namespace, recipe: Recipe) -> None:
     """Those in a run's file."""
+    if args.most:
+        raise InputError("expected --most without the part kept, which is of all pictures, found both")
     part = part_of(args, recipe)
+    remembered.require_regions(args.run / "weights" / remembered.FILE, [part.store[id] for id in part.dataset.ids])
     places, found = remembered.load_places(args.run / "weights" / remembered.FILE)
     if found is None:
         most = recipe.teacher.regions
@@ -193,4 +198,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(in_one_line(main))

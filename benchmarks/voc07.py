@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from active import print_scores
-from machine import describe_machine
+from machine import describe_machine, in_one_line
 from tag2box import train
 from tag2box.commands.label import SCORES
 from tag2box.commands.parts import Part, Source, held_out
@@ -40,6 +40,7 @@ from tag2box.evaluation.label_quality import in_all, label_quality
 from tag2box.evaluation.scores import evaluate
 from tag2box.labels.choosing import choose
 from tag2box.pair import open_pair
+from tag2box.remembered import recall_of
 from tag2box.report.results import number, read_results
 
 HELD_OUT = 0.2
@@ -55,8 +56,7 @@ BITS = (8, 6, 5, 4)
 def ensure_run(args: argparse.Namespace, name: str, rounds: int, **options: Any) -> Path:
     """A run with so many rounds, begun or gone on with unless it is finished; its directory."""
     run: Path = args.out / name
-    results = run / "results.csv"
-    if results.is_file() and read_results(results)[-1]["stage"] == f"round-{rounds}":
+    if (run / "report.html").is_file() and read_results(run / "results.csv")[-1]["stage"] == f"round-{rounds}":
         return run
     overrides = {"rounds.number": rounds, "seed": args.seed} | options.pop("overrides", {})
     if args.weights is not None:
@@ -99,9 +99,10 @@ def file(args: argparse.Namespace) -> None:
     detector = open_detector(args.run / "weights" / "last.safetensors")
     print(f"{(args.run / 'weights' / 'last.safetensors').stat().st_size / 1e6:.1f} MB\n")
     print("| the last round's detector | mAP | seconds |\n|---|---:|---:|")
+    scored("", detector, other)  # a GPU's first look takes longer
     state = args.run / "weights" / "state.safetensors"
     if state.is_file():
-        print(scored("single precision", learnt(state, detector), other), flush=True)
+        print(scored("weights in single precision", learnt(state, detector), other), flush=True)
     print(scored("half precision, the file", detector, other), flush=True)
     print(scored("every scale of training, mirrored too (--tta)", detector, other, tta=True), flush=True)
     for bits in BITS:
@@ -153,7 +154,8 @@ def labels(args: argparse.Namespace) -> None:
     parts = parts_of(args)
     for part in parts:
         assert part.truth is not None
-        found = detect_dataset(detector, part.dataset, part.store, best_of_each=True)
+        recall = recall_of(args.run)
+        found = detect_dataset(detector, part.dataset, part.store, best_of_each=True, recall=recall)
         labelled = choose(found, part.dataset, SCORES["prediction"])
         shown.append(label_quality(part.truth, labelled.detections()))
     numbers = [f"{len(part.dataset):,} pictures" for part in parts]
@@ -229,4 +231,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(in_one_line(main))

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 
 import tag2box
 from tag2box.config import load_recipe
-from tag2box.data import open_dataset
+from tag2box.data import open_dataset, read_image
 from tag2box.detector import (
     Detector,
     build_prediction_net,
@@ -370,6 +370,21 @@ def test_a_data_set_in_batches_of_one_size(detector, mixed, remembers):
     detector.recipe = replace(detector.recipe, rounds=replace(detector.recipe.rounds, promise=1.0))
     how = {"best_of_each": True, "recall": recall if remembers else None}
     assert_same(detect_dataset(detector, *mixed, **how, batch=2), detect_dataset(detector, *mixed, **how, batch=1))
+
+
+def test_a_data_set_s_pictures_are_found_by_their_names(detector, mixed, monkeypatch):
+    """Whatever the order in which they are read: those of one size after the other."""
+    dataset, store = mixed
+    read, sizes = [], {one.path: one.size for one in dataset}
+    monkeypatch.setattr("tag2box.detector.read_image", lambda path: read.append(sizes[path]) or read_image(path))
+    monkeypatch.setattr("tag2box.detector.READERS", 1)
+    found = detect_dataset(detector, dataset, store, batch=3)
+    assert read == sorted(sizes.values())
+    for number, one in enumerate(dataset):
+        alone = detector.detect(read_image(one.path), store[one.id], detector.settings())
+        own = found.take(found.images == number)
+        np.testing.assert_array_equal(own.labels, alone.labels)
+        np.testing.assert_allclose(own.boxes, alone.boxes, rtol=1e-4)
 
 
 def test_pictures_that_do_not_fit_together_go_one_by_one(detector, mixed, monkeypatch):

@@ -22,6 +22,7 @@ from tag2box.inference import (
     select_detections as select_by_settings,
 )
 from tag2box.landing import landing
+from tag2box.overlap import whole_objects
 
 SIZE = (100, 80)
 
@@ -141,6 +142,17 @@ def test_the_whole_takes_the_place_of_its_part_among_few():
         probabilities, boxes, size=(100, 100), nms=0.3, min_score=0.5, max_detections=1, parts=0.8
     )
     assert found.scores.tolist() == pytest.approx([0.8])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_parts_go_after_landing_has_chosen(seed):
+    probabilities, boxes = random_case(seed)
+    options = {"size": SIZE, "nms": 0.3, "min_score": 0.2, "max_detections": 1000, "landing": True}
+    everything = select_detections(probabilities, boxes, **options)
+    whole = whole_objects(everything.boxes, everything.scores, everything.labels, 0.5)
+    found = select_detections(probabilities, boxes, **options, parts=0.5)
+    assert 0 < len(found.scores) < len(everything.scores)
+    assert all(torch.equal(one, other[whole]) for one, other in zip(found, everything, strict=True))
 
 
 def test_equal_scores_keep_the_order_of_proposals():

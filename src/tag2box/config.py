@@ -288,11 +288,12 @@ def differences(own: Mapping[str, Any], asked: Mapping[str, Any], prefix: str = 
     ['rounds.number 3 instead of 6']
     """
     found = []
-    for name, value in own.items():
-        if isinstance(value, dict):
-            found += differences(value, asked[name], f"{name}.")
-        elif value != asked[name]:
-            found.append(f"{prefix}{name} {asked[name]} instead of {value}")
+    for name in {**own, **asked}:  # of another version one may have fields that the other has not
+        value, other = own.get(name, "nothing"), asked.get(name, "nothing")
+        if isinstance(value, dict) and isinstance(other, dict):
+            found += differences(value, other, f"{name}.")
+        elif value != other:
+            found.append(f"{prefix}{name} {other} instead of {value}")
     return found
 
 

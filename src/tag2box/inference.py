@@ -162,7 +162,7 @@ def select_detections(
         order = scores[rows, labels].argsort(descending=True, stable=True)
         rows, labels = rows[order], labels[order]
     if settings.parts:
-        first = torch.arange(len(kept), device=kept.device) < max(settings.max_detections, AMONG)
+        first = torch.arange(len(rows), device=rows.device) < max(settings.max_detections, AMONG)
         whole = first.clone()
         own = boxes[rows, labels][first], scores[rows, labels][first], labels[first]
         whole[first] = whole_objects(*own, settings.parts)

@@ -53,6 +53,16 @@ def load_places(path: Path) -> tuple[list[Tensor], list[Tensor] | None]:
         return places, [kept.get_tensor(f"found.{index}") for index in range(number)] if "found.0" in names else None
 
 
+def require_regions(path: Path, proposals: Sequence[NDArray[Any]]) -> None:
+    """What was kept is of the first of these proposals, N times [B_i, 4], in their order."""
+    with _opened(path) as kept:
+        names = set(kept.keys())
+        for index, own in enumerate(proposals):
+            boxes = kept.get_tensor(f"boxes.{index}").numpy() if f"boxes.{index}" in names else None
+            if boxes is None or not np.array_equal(own[: len(boxes)], boxes):
+                raise InputError(f"{path}: expected hints for the same proposals, found those of others")
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     try:

@@ -18,6 +18,7 @@ from tag2box.detections import Detections
 from tag2box.engine import loop
 from tag2box.errors import InputError, TrainingError
 from tag2box.proposals.store import ProposalStore, write_store
+from tag2box.report.results import read_results
 
 CAT, DOG = ("cat", (11, 11, 60, 60)), ("dog", (21, 21, 90, 70))
 BOXES = np.array([[10, 10, 60, 60], [20, 20, 90, 70], [0, 0, 100, 80]], dtype=np.int16)
@@ -192,13 +193,34 @@ def test_a_warm_start_that_is_not_there_is_found_out_first(devkit, store, engine
     assert engine.calls == []
 
 
-def test_without_a_recipe_it_is_that_of_the_warm_start(devkit, store, engine, tmp_path):
-    warm = run_train(devkit, store, out=tmp_path / "warm", overrides={"rounds.number": 0, "warm.epochs": 5})
-    with pytest.raises(InputError, match=r"^expected --rounds.number 1 or more"):
-        train(devkit, warm_start=warm, out=tmp_path / "run", device="cpu", proposals=store)
-    with pytest.raises(InputError, match=r"found no .*state.safetensors"):  # the engine stands still here: no weights
-        train(devkit, warm_start=warm, out=tmp_path / "run", overrides={"rounds.number": 1}, proposals=store)
-    assert len(engine.calls) == 1
+def a_warm_start(devkit, store, tmp_path, **options):
+    tiny = {"warm.epochs": 1, "data.scales": "48", "inference.scales": "48", "rounds.number": 0}
+    return run_train(devkit, store, out=tmp_path / "warm", overrides=tiny, **options)
+
+
+def test_rounds_from_another_run_s_warm_start(devkit, store, tmp_path, capsys):
+    warm = a_warm_start(devkit, store, tmp_path)
+    options = {"warm_start": warm, "device": "cpu", "proposals": store}
+    with pytest.raises(InputError, match=r"^expected --rounds.number 1 or more"):  # the recipe is the warm start's
+        train(devkit, out=tmp_path / "run", **options)
+    with pytest.raises(InputError, match=r"expected the pictures, tags and known boxes"):
+        train(devkit, out=tmp_path / "run", overrides={"rounds.number": 1}, val_fraction=0.5, **options)
+    assert not (tmp_path / "run").exists()
+    run = train(devkit, out=tmp_path / "run", overrides={"rounds.number": 1}, **options)
+    assert "--warm-start" in (run / "args.yaml").read_text().partition("\n")[0]
+    assert [row["stage"] for row in read_results(run / "results.csv")] == ["wsddn", "refined", "round-1"]
+    for rest in warm.rglob("*"):  # what was taken over is no longer needed
+        rest.unlink() if rest.is_file() else None
+    train(devkit, out=run, resume=True, **options)
+
+
+def test_stopped_before_it_had_its_warm_start(devkit, store, tmp_path, capsys):
+    warm = a_warm_start(devkit, store, tmp_path)
+    options = {"overrides": {"rounds.number": 1}, "device": "cpu", "proposals": store}
+    run = train(devkit, out=tmp_path / "run", warm_start=warm, **options)
+    (run / "weights" / "state.safetensors").unlink()
+    with pytest.raises(InputError, match=r"stopped before it had taken its warm start: expected --warm-start"):
+        train(devkit, out=run, resume=True, **options)
 
 
 def test_nothing_to_go_on_with(devkit, store, engine, tmp_path, capsys):

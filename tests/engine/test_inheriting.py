@@ -1,10 +1,13 @@
 """Rounds from another run's warm start: bit for bit those of a run that learnt both."""
 
+import json
+
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from tag2box import remembered
+from tag2box.engine.checkpoint import read_state
 from tag2box.engine.inheriting import finished_warm_start, require_warm_start
 from tag2box.engine.loop import train_run
 from tag2box.errors import InputError
@@ -74,10 +77,36 @@ def test_what_is_no_warm_start_of_ours_is_refused(make, make_recipe, world, make
     finished, _ = make("finished", 1)
     with pytest.raises(InputError, match=r"expected a run that ended with its warm start"):
         require_warm_start(finished, recipe)
+    some = world.dataset.subset([True] * 3 + [False] * (len(world.dataset) - 3))
     with pytest.raises(InputError, match=r"expected the pictures, tags and known boxes"):
-        finished_warm_start(warm, recipe, world.dataset.subset([True] * 3 + [False] * (len(world.dataset) - 3)), "")
+        finished_warm_start(warm, recipe, some, world.store, "")
     with pytest.raises(InputError, match=r"expected the pictures, tags and known boxes"):
-        finished_warm_start(warm, recipe, world.dataset, "somebody's decisions")
+        finished_warm_start(warm, recipe, world.dataset, world.store, "somebody's decisions")
     (warm / "weights" / "state.safetensors").write_bytes(b"broken")
     with pytest.raises(InputError, match=r"^cannot go on from"):
         require_warm_start(warm, recipe)
+
+
+def test_hints_are_of_the_same_proposals(make, make_recipe, world):
+    warm, _ = make("warm", 0, warm={"again": 1})
+    recipe = make_recipe(rounds={"number": 1}, warm={"again": 1})
+    finished_warm_start(warm, recipe, world.dataset, world.store, "")
+    turned = {id: world.store[id][::-1] for id in world.dataset.ids}
+    with pytest.raises(InputError, match=r"expected hints for the same proposals, found those of others$"):
+        finished_warm_start(warm, recipe, world.dataset, turned, "")
+    with pytest.raises(InputError, match=r"but for its rounds, found others: inference.flip True instead of False"):
+        require_warm_start(warm, make_recipe(rounds={"number": 1}, warm={"again": 1}, inference={"flip": True}))
+    (warm / "weights" / remembered.FILE).unlink()
+    with pytest.raises(InputError, match=r"expected hints that a run has kept"):
+        finished_warm_start(warm, recipe, world.dataset, world.store, "")
+
+
+def test_settings_of_another_version_are_told_in_a_line(make, make_recipe, monkeypatch):
+    warm, _ = make("warm", 0)
+    path = warm / "weights" / "state.safetensors"
+    tensors, state = read_state(path)
+    state["recipe"]["warm"]["gone"] = 3
+    del state["recipe"]["warm"]["votes"]
+    save_file(tensors, path, metadata={"state": json.dumps(state)})
+    with pytest.raises(InputError, match=r"warm.gone nothing instead of 3, warm.votes False instead of nothing"):
+        require_warm_start(warm, make_recipe(rounds={"number": 1}))

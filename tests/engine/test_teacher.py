@@ -87,6 +87,16 @@ def test_what_is_kept_is_of_the_first_proposals_and_of_large_crops(nets, teacher
     assert not torch.equal(looks.wholes, look(teacher, nets.album, 5, 1, nullcontext).wholes)  # other crops
 
 
+def test_what_does_not_fit_on_the_device_is_kept_beside_it(nets, teacher, monkeypatch):
+    wanted, pinned = look(teacher, nets.album, 5, 0, nullcontext), []
+    monkeypatch.setattr("tag2box.engine.teacher.free_bytes", lambda device: 0.0)
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: pinned.append(len(self)) or self)
+    looks = look(teacher, nets.album, 5, 0, nullcontext)
+    assert len(pinned) == len(nets.album)
+    assert torch.equal(looks.wholes, wanted.wholes)
+    assert all(torch.equal(one, other) for one, other in zip(looks.proposals, wanted.proposals, strict=True))
+
+
 def test_what_does_not_learn_is_no_part_of_it(nets, teacher):
     view = nets.album.view(0, 48)
     lesson = torch.nn.Linear(nets.warm.head.dim, teacher.classes)

@@ -37,7 +37,7 @@ def parser() -> Parser:
     )
     # Not called data: jsonargparse would take a mistyped --data.field for a part of it.
     made.add_argument("source", metavar="DATA", type=Path, help="the data set (formats below)")
-    made.add_argument("--recipe", metavar="NAME|FILE", help="which settings (default: paper)")
+    made.add_argument("--recipe", metavar="NAME|FILE", help="which settings (default: paper, or the warm start's)")
     made.add_argument("--out", metavar="RUN", type=Path, help="the run directory (default: runs/DATA-1, …-2)")
     made.add_argument("--resume", action="store_true", help="go on with the run in --out")
     made.add_argument("--device", metavar="NAME", default="auto", help="auto (default), cpu or cuda")
@@ -55,7 +55,7 @@ def parser() -> Parser:
         "--warm-start",
         metavar="RUN",
         type=Path,
-        help="of another run (--rounds.number 0): rounds alone",
+        help="learn the rounds alone, from where RUN, with --rounds.number 0, ended",
     )
     made.add_argument("--cache", action="store_true", help="keep a frozen trunk's features (--data.cache true)")
     made.add_argument("--workers", metavar="N", type=int, help="processes for proposals (default: one per core)")

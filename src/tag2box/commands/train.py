@@ -56,6 +56,7 @@ def train(
         raise InputError("expected --out RUN: several processes must agree on where to write")
     run = choose_folder(data, out, resume) if first or resume or out is None else out
     require_place(run)
+    warm_start = _still_to_take(run, warm_start, resume)
     settings = choose_recipe(run, recipe, overrides or {}, resume, warm_start)
     _require_workable(settings, device)
     if warm_start is not None:
@@ -77,6 +78,11 @@ def train(
     if known:
         console.print(describe(known, own.dataset, others=len(decisions) - len(known)), soft_wrap=True)
     own = fit_for_training(_retagged(own, known), settings.data.max_proposals, console)
+    if warm_start is not None:
+        from tag2box.engine.inheriting import require_same_data
+        from tag2box.engine.known import fingerprint_of_known
+
+        require_same_data(warm_start, settings, own.dataset, own.store, fingerprint_of_known(known))
     if other is not None and not other.truth:  # none, or not a single box
         console.print(f"the {len(other.dataset):,} held-out images have no boxes, so they cannot be scored")
     given = {"recipe": recipe, "out": run, "split": split, "val-split": val_split, "val-fraction": val_fraction}
@@ -96,6 +102,17 @@ def train(
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"stopped; go on with: {command} --resume") from None
     return run
+
+
+def _still_to_take(run: Path, warm_start: Path | None, resume: bool) -> Path | None:
+    """The run whose warm start is asked for, None where it was taken over before this one was stopped."""
+    if (run / "weights" / "state.safetensors").exists():
+        return None
+    if warm_start is not None and not (warm_start / SETTINGS).is_file():
+        raise InputError(f"expected a run to take the warm start of, found no {warm_start / SETTINGS}")
+    if resume and warm_start is None and "--warm-start" in shlex.split(_started_with(run)):
+        raise InputError(f"{run} was stopped before it had taken its warm start: expected --warm-start, found none")
+    return warm_start
 
 
 def _require_workable(settings: Recipe, device: str) -> None:

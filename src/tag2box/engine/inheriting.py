@@ -6,14 +6,18 @@ from typing import Any
 
 from torch import Tensor
 
+from tag2box import remembered
 from tag2box.config import Recipe, differences
 from tag2box.data.records import Dataset
 from tag2box.engine.checkpoint import fingerprint, plain, read_state
 from tag2box.engine.plan import phases
 from tag2box.errors import InputError, name_some
+from tag2box.proposals.store import ProposalStore
 
 FREE = ("rounds", "inference", "seed")
 """Parts of a recipe in which the two runs may differ: no warm start has to do with them, but for how it is drawn."""
+FINDING = ("scales", "flip")
+"""Of `inference` what a warm start that is learnt anew does have to do with: so it looks for what it learns from."""
 
 
 def require_warm_start(other: Path, recipe: Recipe) -> None:
@@ -33,20 +37,30 @@ def require_warm_start(other: Path, recipe: Recipe) -> None:
         raise InputError(f"{other}: expected a run that ended with its warm start (--rounds.number 0), found another")
 
 
-def finished_warm_start(
-    other: Path, recipe: Recipe, dataset: Dataset, known: str
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The same of a run that has learnt from the same pictures: what is kept of it, tensors and state.
+def require_same_data(other: Path, recipe: Recipe, dataset: Dataset, store: ProposalStore, known: str) -> None:
+    """And it has learnt from these pictures, tags and proposals.
 
-    known: the fingerprint of a person's decisions (`engine.known`). The state's record is without the detector that the
-    warm start by itself made, since it is the rounds' that is to be.
+    known: the fingerprint of a person's decisions (`engine.known`).
     """
     require_warm_start(other, recipe)
-    tensors, state = read_state(_checkpoint(other))
+    _, state = read_state(_checkpoint(other), tensors=False)
     if state.get("data") != fingerprint(dataset) or state.get("known", "") != known:
         raise InputError(f"expected the pictures, tags and known boxes that {other} has learnt from, found others")
     if state["phase"] != sum(not phase.round for phase in phases(recipe, len(dataset))):
         raise InputError(f"{other}: expected a run that ended with its warm start (--rounds.number 0), found another")
+    if recipe.warm.again or (recipe.teacher.name and recipe.teacher.hints):
+        remembered.require_regions(other / "weights" / remembered.FILE, [store[id] for id in dataset.ids])
+
+
+def finished_warm_start(
+    other: Path, recipe: Recipe, dataset: Dataset, store: ProposalStore, known: str
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What is kept of such a run: tensors and state.
+
+    The state's record is without the detector that the warm start made by itself: it is the rounds' that is to be.
+    """
+    require_same_data(other, recipe, dataset, store, known)
+    tensors, state = read_state(_checkpoint(other))
     rows = [row for row in state["record"]["rows"] if not row["stage"].startswith("round")]
     return tensors, {**state, "record": {**state["record"], "rows": rows, "best": float("-inf"), "seconds": 0.0}}
 
@@ -56,4 +70,7 @@ def _checkpoint(run: Path) -> Path:
 
 
 def _without_free(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in recipe.items() if name not in FREE}
+    kept = {name: value for name, value in recipe.items() if name not in FREE}
+    if recipe["warm"].get("again"):
+        kept["inference"] = {name: recipe["inference"].get(name) for name in FINDING}
+    return kept

@@ -66,7 +66,9 @@ def train_run(
     run = Run(dataset, store, recipe, out, evaluate=evaluate, val=val, report=report, device=device, known=known)
     if resume:
         run.resume()
-    if warm_start is not None and not run.checkpoint.exists():
+    begun = run.checkpoint.exists()
+    run.fabric.barrier()  # before the first process writes one
+    if warm_start is not None and not begun:
         run.inherit(warm_start)
     with few_threads() if run.fabric.device.type == "cuda" else nullcontext():
         run.go()
@@ -167,7 +169,8 @@ class Run:
 
     def inherit(self, other: Path) -> None:
         """Begin with the rounds, from the warm start of another run."""
-        tensors, state = finished_warm_start(other, self.recipe, self.album.dataset, self._decisions)
+        album = self.album
+        tensors, state = finished_warm_start(other, self.recipe, album.dataset, album.store, self._decisions)
         load_net(self.nets.warm, "warm", tensors)
         self.phase = state["phase"]
         self.record.restore(state["record"])

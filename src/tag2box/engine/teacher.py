@@ -90,11 +90,11 @@ def look(
 ) -> Looks:
     """The teacher looks at every picture: at its first `most` proposals, and at the whole and large crops.
 
-    autocast: under which it does so, as `Fabric.autocast`. What it sees stays on a GPU where it fits in half of what is
-    free there: fetched picture by picture, the GPU waited as long for the host as it worked.
+    autocast: under which it does so, as `Fabric.autocast`. What it sees stays on a GPU where it fits in a quarter of
+    what is free there: fetched picture by picture, the GPU waited as long for the host as it worked.
     """
     proposals, wholes = list[Tensor](), list[Tensor]()
-    stays = 2 * (2 * teacher.dim * most * len(album)) <= free_bytes(album.device)  # two bytes a number
+    stays = 4 * (2 * teacher.dim * most * len(album)) <= free_bytes(album.device)  # two bytes a number
     with progress("the teacher looks", len(album), unit="images") as count_one:
         for index in range(len(album)):
             boxes, size = album.proposals(index)[:most], album.dataset[index].size
@@ -103,9 +103,9 @@ def look(
             with autocast():
                 cut = torch.cat([large.to(boxes, non_blocking=True), boxes])
                 seen = teacher(album.picture(index), cut).half()
-            wholes.append(seen[: len(large)].clone())  # or it would hold on to all of it
-            kept = seen[len(large) :]
-            proposals.append(kept.clone() if stays else kept.cpu().pin_memory())
+            seen = seen if stays else seen.cpu().pin_memory()
+            wholes.append(seen[: len(large)].clone())
+            proposals.append(seen[len(large) :])
             count_one()
     return Looks(proposals, torch.stack(wholes))
 
