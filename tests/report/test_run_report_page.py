@@ -59,7 +59,7 @@ def test_a_whole_run(run, read):
         "odd: <b>",
     ):
         assert words in page.words
-    assert "Best after round 1: mAP 66.1, 18.6 points above the refined warm start." in page.words
+    assert "Best after round 1: mAP 66.1, 18.6 points above the warm start." in page.words
     pictures = [attributes for tag, attributes in page.tags if tag == "img"]
     assert len(pictures) == 3
     assert sum(attributes.get("class") == "plotted" for tag, attributes in page.tags if tag == "svg") == 4
@@ -165,15 +165,15 @@ def test_same_run_same_page(run):
 
 def test_story_claims_no_gain_that_is_none():
     rows = [{"stage": "wsddn", "map": 60.0}, {"stage": "refined", "map": 50.0}, {"stage": "round-1", "map": 40.0}]
-    assert story(rows) == "Best after round 1: mAP 40.0, 10.0 points below the refined warm start."
-    assert story([rows[1], {"stage": "round-1", "map": 50.02}]).endswith("mAP 50.0, as much as the refined warm start.")
+    assert story(rows) == "Best after round 1: mAP 40.0, 10.0 points below the warm start."
+    assert story([rows[1], {"stage": "round-1", "map": 50.02}]).endswith("mAP 50.0, as much as the warm start.")
     assert story(rows[:2]) == ""
     assert story([]) == ""
 
 
 def test_corloc_is_told_where_it_was_measured(run, read):
     rows = [{"stage": "refined", "corloc": 50.0}, {"stage": "round-1", "corloc": 62.5}]
-    words = "Best after round 1: CorLoc 62.5 on the training pictures, 12.5 points above the refined warm start."
+    words = "Best after round 1: CorLoc 62.5 on the training pictures, 12.5 points above the warm start."
     assert story(rows) == words
     assert read(write_report(run, about=ABOUT)).words.count("CorLoc on the training pictures") == 1
 
@@ -198,7 +198,7 @@ def test_durations():
 
 def test_a_warm_start_that_was_learnt_anew_is_what_the_rounds_are_held_against():
     rows = [{"stage": "refined", "map": 40.0}, {"stage": "anew-1", "map": 45.0}, {"stage": "round-1", "map": 46.0}]
-    assert story(rows) == "Best after round 1: mAP 46.0, 1.0 points above the refined warm start."
+    assert story(rows) == "Best after round 1: mAP 46.0, 1.0 points above the warm start."
     assert "anew 1" in results_section(rows)
     assert ANEW in results_section(rows)
     assert ANEW not in results_section([rows[0], rows[2]])

@@ -64,7 +64,7 @@ def story(rows: Sequence[Row], part: str = "") -> str:
     """What came of it, in words; `part`: see `measures`.
 
     >>> story([{"stage": "refined", "map": 40.0}, {"stage": "round-1", "map": 52.5}])
-    'Best after round 1: mAP 52.5, 12.5 points above the refined warm start.'
+    'Best after round 1: mAP 52.5, 12.5 points above the warm start.'
     """
     words, best, names = [], best_row(rows), measures(part)
     if best is not None:
@@ -90,8 +90,8 @@ def _against_warm_start(rows: Sequence[Row], best: int, column: str) -> str:
     if not math.isfinite(gain):
         return ""
     if f"{abs(gain):.1f}" == "0.0":
-        return ", as much as the refined warm start"
-    return f", {abs(gain):.1f} points {'above' if gain > 0 else 'below'} the refined warm start"
+        return ", as much as the warm start"
+    return f", {abs(gain):.1f} points {'above' if gain > 0 else 'below'} the warm start"
 
 
 def duration(seconds: float) -> str:
