@@ -58,10 +58,11 @@ def assert_same(both, pixels, proposals, *, least=1, **changes):
     assert len(scores) >= least
 
 
-@pytest.mark.parametrize("parts", [0.5, 1.0])
-def test_parts_are_dropped(make_detector, draw, parts):
+@pytest.mark.parametrize(("parts", "landing"), [(0.5, False), (1.0, False), (0.5, True)])
+def test_parts_are_dropped(make_detector, draw, parts, landing):
     """Two nets with the same weights, of which one drops parts."""
-    plain, strict = (make_detector({"inference.parts": share, "inference.nms": 0.9}) for share in (0.0, parts))
+    both = {"inference.nms": 0.9, "inference.landing": landing}
+    plain, strict = (make_detector({"inference.parts": share, **both}) for share in (0.0, parts))
     pixels, proposals = draw(131, 203)
     counts = [len(one.detect(pixels, proposals, one.settings()).scores) for one in (plain, strict)]
     assert counts[1] < counts[0]
