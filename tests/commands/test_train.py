@@ -138,7 +138,8 @@ def test_what_the_run_says_is_written_down(devkit, store, engine, tmp_path, caps
     def does(call):
         call.report.results([{"stage": "wsddn", "map": 20.0, "corloc": 30.0, "seconds": 1.5}])
         boxes = [("cat", (10.0, 10.0, 60.0, 60.0))]
-        followed = SimpleNamespace(index=0, stage="round-1", prediction=[("cat", 0.9, boxes[0][1])], samples=[boxes])
+        found = [("cat", 0.9, boxes[0][1])]
+        followed = SimpleNamespace(image=call.dataset[0], stage="round-1", prediction=found, samples=[boxes])
         call.report.samples([followed])
 
     engine.does = does

@@ -34,7 +34,7 @@ class Notes:
     """A report that remembers."""
 
     def __init__(self):
-        self.stages, self.followed, self.rows = [], [], []
+        self.stages, self.followed, self.rows, self.ids = [], [], [], set()
 
     def results(self, rows):
         self.stages.append(rows[-1]["stage"])
@@ -42,6 +42,7 @@ class Notes:
 
     def samples(self, followed):
         self.followed.append([one.stage for one in followed])
+        self.ids |= {one.image.id for one in followed}
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +86,7 @@ def test_a_tiny_run_on_drawn_pictures(drawn, make_recipe, tmp_path):
         assert row["seconds"] > 0
     for row in notes.rows[2:]:
         assert row["disc"] == pytest.approx(row["div_pc"] - (row["div_cc"] + row["div_pp"]) / 2, abs=1e-6)
-    assert notes.followed == [["round-1"] * 8, ["round-2"] * 8]
+    assert notes.followed == [["round-1"] * 4, ["round-2"] * 4]
     weights = sorted(file.name for file in (tmp_path / "weights").iterdir())
     assert weights == ["best.safetensors", "conditional.safetensors", "last.safetensors", "state.safetensors"]
 
@@ -188,6 +189,22 @@ def test_the_best_round_is_kept(world, make_recipe, tmp_path):
     )
     one, other = (tmp_path / "weights" / f"{name}.safetensors" for name in ("last", "best"))
     assert one.read_bytes() != other.read_bytes()
+
+
+@pytest.mark.parametrize("held_out", [True, False])
+def test_held_out_pictures_are_followed_where_there_are_some(world, make_recipe, tmp_path, held_out):
+    notes, half = Notes(), [place < len(world.dataset) // 2 for place in range(len(world.dataset))]
+    own, other = world.dataset.subset(half), world.dataset.subset([not one for one in half])
+    train_run(
+        own,
+        world.store,
+        make_recipe(rounds={"number": 1}),
+        tmp_path,
+        report=notes,
+        val=(other, world.store) if held_out else None,
+        device="cpu",
+    )
+    assert notes.ids == set((other if held_out else own).ids)
 
 
 def test_the_judge_is_told_of_an_empty_result(world, make_recipe, tmp_path):

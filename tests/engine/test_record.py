@@ -120,10 +120,11 @@ def test_followed_pictures_are_the_same_each_round(make_world, make_recipe, make
     nets = make_nets(world, recipe)
     one, two = (follow(name, nets.conditional, nets.prediction, nets.album, recipe) for name in ("round-1", "round-2"))
     assert len(one) == min(images, SHOWN)
-    assert [a.index for a in one] == [b.index for b in two]
+    assert [a.image for a in one] == [b.image for b in two]
     assert [a.samples for a in one] == [b.samples for b in two]  # under the same noise
     for followed in one:
-        image = world.dataset[followed.index]
+        image = followed.image
+        assert image in list(world.dataset)
         assert len(followed.samples) == recipe.rounds.samples
         for sample in followed.samples:
             assert {name for name, _ in sample} == set(image.tags)
@@ -132,3 +133,11 @@ def test_followed_pictures_are_the_same_each_round(make_world, make_recipe, make
             assert 0.3 <= score <= 1
             assert 0 <= x0 < x1 <= image.size[0]
             assert 0 <= y0 < y1 <= image.size[1]
+
+
+def test_a_picture_without_tags_is_not_followed(make_world, make_recipe, make_nets, tmp_path):
+    world = make_world(tmp_path, images=4, tags=[("red",), (), ("blue",)])
+    recipe = make_recipe(data={"scales": (96,)}, inference={"scales": (96,)})
+    nets = make_nets(world, recipe)
+    followed = follow("round-1", nets.conditional, nets.prediction, nets.album, recipe)
+    assert [one.image.id for one in followed] == ["000", "002", "003"]

@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tag2box.commands.parts import Part
 from tag2box.config import Recipe, differences, load_recipe
-from tag2box.data import Dataset, folder_of
+from tag2box.data import folder_of
 from tag2box.data.ground_truth import GroundTruth
 from tag2box.detections import Detections
 from tag2box.errors import InputError, name_some
@@ -171,8 +171,8 @@ def _per_cent(reach: Reach | None) -> float | None:
 class RunReport:
     """Writes what a run says of itself: results.csv, results.png, and samples/ as in the paper's figure 2."""
 
-    def __init__(self, run: Path, dataset: Dataset) -> None:
-        self.run, self.dataset = run, dataset
+    def __init__(self, run: Path, classes: Sequence[str]) -> None:
+        self.run, self.classes = run, classes
         self.rows: list[dict[str, Any]] = []
 
     def results(self, rows: list[dict[str, Any]]) -> None:
@@ -187,9 +187,9 @@ class RunReport:
         """The pictures that are followed, after the stage just finished."""
         folder = self.run / "samples"
         make_folder(folder)
-        append_samples(folder / "samples.jsonl", [self._view(one) for one in followed])
-        draw_all_samples(read_samples(folder / "samples.jsonl"), folder, classes=self.dataset.classes)
+        append_samples(folder / "samples.jsonl", map(_view, followed))
+        draw_all_samples(read_samples(folder / "samples.jsonl"), folder, classes=self.classes)
 
-    def _view(self, one: "Followed") -> SampleView:
-        image = self.dataset[one.index]
-        return SampleView(image.path, image.id, one.stage, image.tags, one.prediction, one.samples)
+
+def _view(one: "Followed") -> SampleView:
+    return SampleView(one.image.path, one.image.id, one.stage, one.image.tags, one.prediction, one.samples)

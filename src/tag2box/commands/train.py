@@ -93,7 +93,7 @@ def train(
         keep_reviewed(run, decisions)
         write_recipe(settings, run / SETTINGS, comment=command)
     try:
-        report = RunReport(run, own.dataset)
+        report = RunReport(run, own.dataset.classes)
         _learn(own, other, settings, report, resume=resume, device=device, known=known, warm_start=warm_start)
         if first:
             _conclude(own, other, report, console)

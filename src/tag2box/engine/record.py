@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tag2box.boxes import Box, as_box
 from tag2box.config import Recipe
+from tag2box.data.records import TaggedImage
 from tag2box.engine.measure import prediction_scorer, sample_view
 from tag2box.engine.views import Album
 from tag2box.inference import select_detections
@@ -19,7 +20,7 @@ from tag2box.nets.conditional import ConditionalNet
 from tag2box.nets.prediction import PredictionNet
 
 Row = dict[str, Any]
-SHOWN = 8
+SHOWN = 10
 """Pictures that are followed over the rounds."""
 
 
@@ -27,7 +28,7 @@ SHOWN = 8
 class Followed:
     """One picture after one stage, in its own pixels: the paper's figure 2."""
 
-    index: int
+    image: TaggedImage
     stage: str
     prediction: list[tuple[str, float, Box]]
     samples: list[list[tuple[str, Box]]]
@@ -124,8 +125,9 @@ def peak_memory_mb(device: torch.device) -> float:
 def follow(
     stage: str, conditional: ConditionalNet, prediction: PredictionNet, album: Album, recipe: Recipe
 ) -> list[Followed]:
-    """Both nets on a few pictures spread over the data set, the same in every round and under the same noise."""
-    chosen = range(0, len(album), max(1, len(album) // SHOWN))[:SHOWN]
+    """Both nets on a few tagged pictures spread over the album, the same in every round and under the same noise."""
+    tagged = [index for index in range(len(album)) if album.dataset[index].tags]
+    chosen = tagged[:: max(1, len(tagged) // SHOWN)][:SHOWN]
     return [_follow_one(index, stage, conditional, prediction, album, recipe) for index in chosen]
 
 
@@ -133,8 +135,8 @@ def _follow_one(
     index: int, stage: str, conditional: ConditionalNet, prediction: PredictionNet, album: Album, recipe: Recipe
 ) -> Followed:
     view, classes = album.view(index, recipe.inference.scales[0]), album.dataset.classes
-    size = album.dataset[index].size
-    scale = view.boxes.new_tensor([size[0] / view.size[0], size[1] / view.size[1]] * 2)
+    image = album.dataset[index]
+    scale = view.boxes.new_tensor([image.size[0] / view.size[0], image.size[1] / view.size[1]] * 2)
     sampled = sample_view(conditional, prediction, view, recipe, recipe.seed, -1, index)
     ((probabilities, boxes),) = prediction_scorer(prediction)([view])
     first = album.number_found(index)  # a detector would not have these
@@ -142,10 +144,10 @@ def _follow_one(
         probabilities[first:],
         boxes[first:] * scale,
         replace(recipe.inference, min_score=0.3, max_detections=10),
-        size=size,
+        size=image.size,
     )
     return Followed(
-        index,
+        image,
         stage,
         [(classes[c], s, as_box(b)) for b, s, c in zip(*(part.tolist() for part in found), strict=True)],
         [

@@ -75,7 +75,8 @@ class Stages:
         row = self._say(f"round-{number}", scorer, min_score=self.recipe.inference.min_score, **extra)
         self._keep(row, prediction, conditional)
         if self.fabric.is_global_zero and self.report is not None:
-            self.report.samples(follow(row["stage"], conditional, prediction, self.album, self.recipe))
+            shown = self.album if self.val_album is None else self.val_album  # what nobody learns from shows more
+            self.report.samples(follow(row["stage"], conditional, prediction, shown, self.recipe))
 
     def _say(self, stage: str, scorer: Scorer | None, *, min_score: float, **extra: float) -> dict[str, Any]:
         if not self.fabric.is_global_zero:
