@@ -1,11 +1,15 @@
 """`tag2box train`: what reaches the engine, what the run directory is, and what is refused in one line."""
 
 import math
+import subprocess
+import sys
 from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file
 
 import tag2box
 from tag2box.cli import main
@@ -23,6 +27,7 @@ from tag2box.report.results import read_results
 CAT, DOG = ("cat", (11, 11, 60, 60)), ("dog", (21, 21, 90, 70))
 BOXES = np.array([[10, 10, 60, 60], [20, 20, 90, 70], [0, 0, 100, 80]], dtype=np.int16)
 SMALL = {"backbone.weights": "none", "head.width": "16"}
+TINY = {"warm.epochs": 1, "data.scales": "48", "inference.scales": "48"}
 
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -195,8 +200,7 @@ def test_a_warm_start_that_is_not_there_is_found_out_first(devkit, store, engine
 
 
 def a_warm_start(devkit, store, tmp_path, **options):
-    tiny = {"warm.epochs": 1, "data.scales": "48", "inference.scales": "48", "rounds.number": 0}
-    return run_train(devkit, store, out=tmp_path / "warm", overrides=tiny, **options)
+    return run_train(devkit, store, out=tmp_path / "warm", overrides={**TINY, "rounds.number": 0}, **options)
 
 
 def test_rounds_from_another_run_s_warm_start(devkit, store, tmp_path, capsys):
@@ -222,6 +226,34 @@ def test_stopped_before_it_had_its_warm_start(devkit, store, tmp_path, capsys):
     (run / "weights" / "state.safetensors").unlink()
     with pytest.raises(InputError, match=r"stopped before it had taken its warm start: expected --warm-start"):
         train(devkit, out=run, resume=True, **options)
+
+
+def train_by_two(devkit, store, out, **options):
+    """The command itself, as a person starts it with torchrun."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "tag2box"]
+    command += ["train", str(devkit), "--out", str(out), "--proposals", str(store), "--device", "cpu"]
+    command += [str(word) for name, value in options.items() for word in (f"--{name}", value)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return out
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="this PyTorch has no distributed package")
+def test_two_processes_go_on_from_a_warm_start_as_if_it_were_theirs(devkit, store, tmp_path):
+    """Bit for bit, and with the hints of one that was learnt twice; one process may have learnt it too."""
+    recipe = {"recipe": "demo", **SMALL, **TINY, "warm.again": 1}
+    whole = train_by_two(devkit, store, tmp_path / "whole", **recipe, **{"rounds.number": 1})
+    warm = train_by_two(devkit, store, tmp_path / "warm", **recipe, **{"rounds.number": 0})
+    rounds = train_by_two(devkit, store, tmp_path / "rounds", **{"warm-start": warm, "rounds.number": 1})
+    for name in ("last.safetensors", "best.safetensors", "conditional.safetensors", "hints.safetensors"):
+        expected, found = (load_file(run / "weights" / name) for run in (whole, rounds))
+        assert expected.keys() == found.keys()
+        assert all(torch.equal(expected[key], found[key]) for key in expected), name
+    stages = [[row["stage"] for row in read_results(run / "results.csv")] for run in (whole, rounds)]
+    assert stages == [["wsddn", "refined", "anew-1", "round-1"]] * 2
+    alone = run_train(devkit, store, out=tmp_path / "alone", overrides={**TINY, "warm.again": 1, "rounds.number": 0})
+    train_by_two(devkit, store, tmp_path / "from-one", **{"warm-start": alone, "rounds.number": 1})
 
 
 def test_nothing_to_go_on_with(devkit, store, engine, tmp_path, capsys):
