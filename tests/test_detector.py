@@ -283,6 +283,29 @@ def test_pictures_go_through_the_net_together(detector, picture, monkeypatch):
         detector.predict(picture, proposals=BOXES, batch=0)
 
 
+def test_on_a_gpu_pictures_of_like_sizes_go_together(detector, monkeypatch):
+    """They are padded to one canvas there. Which one is all that a device decides here, so a CPU can take its place."""
+
+    def as_on_a_gpu(size, device):
+        return (-(-size[0] // 64) * 64, -(-size[1] // 64) * 64)
+
+    monkeypatch.setattr("tag2box.inference.canvas", as_on_a_gpu)
+    monkeypatch.setattr("tag2box.detector.canvas", as_on_a_gpu)
+    rng = np.random.default_rng(1)
+    pictures = [rng.integers(0, 256, (48, width, 3), dtype=np.uint8) for width in (60, 64, 62, 70)]
+    seen, original = [], detector.net.trunk.features
+    monkeypatch.setattr(detector.net.trunk, "features", lambda images: (seen.append(images.shape), original(images))[1])
+    for tta in (False, True):
+        one, many = (detector.predict(pictures, proposals=[BOXES] * 4, score=0.0, batch=b, tta=tta) for b in (1, 4))
+        assert len(one) > 0
+        assert np.array_equal(one.images, many.images)
+        assert np.array_equal(one.labels, many.labels)
+        np.testing.assert_allclose(many.scores, one.scores, atol=1e-5)
+        np.testing.assert_allclose(many.boxes, one.boxes, atol=1e-3)
+    assert any(shape[0] > 1 for shape in seen)
+    assert all(side % 64 == 0 for shape in seen for side in shape[2:])
+
+
 def test_workers_change_nothing(detector, save_picture, tmp_path):
     paths = [save_picture(tmp_path / f"{number}.png", (64, 48)) for number in range(6)]
     one, many = (detector.predict(paths, score=0.0, workers=workers) for workers in (1, 4))

@@ -286,6 +286,35 @@ def test_several_are_seen_as_each_alone():
         torch.testing.assert_close(moved, alone[1])
 
 
+def as_on_a_gpu(size, device):
+    return (-(-size[0] // 64) * 64, -(-size[1] // 64) * 64)
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_pictures_on_one_canvas_are_seen_as_each_alone(monkeypatch, flip):
+    """Of other sizes, padded as on a GPU: what is right and below is nothing, mirrored or not, and boxes know it."""
+    monkeypatch.setattr("tag2box.inference.canvas", as_on_a_gpu)
+    generator = torch.Generator().manual_seed(0)
+    images = [
+        torch.randint(1, 256, (3, *size), dtype=torch.uint8, generator=generator) for size in ((20, 40), (20, 60))
+    ]
+    proposals = [torch.tensor([[1.0, 2, 20, 10], [0, 0, 40, 20]]), torch.tensor([[10.0, 10, 60, 20]])]
+
+    def content(pixels, box):
+        x0, y0, x1, y1 = box.round().int().tolist()
+        return pixels[:, y0:y1, x0:x1].mean()
+
+    def scorer(pixels, boxes):
+        assert pixels.shape[1:] == (3, 64, 64)
+        said = [torch.stack([content(one, box) for box in rows]) for one, rows in zip(pixels, boxes, strict=True)]
+        return [(one[:, None], rows) for one, rows in zip(said, boxes, strict=True)]
+
+    seen = look_together(scorer, images, proposals, scales=(20,), flip=flip, max_side=100)
+    for image, boxes, (said, moved) in zip(images, proposals, seen, strict=True):
+        torch.testing.assert_close(said[:, 0], torch.stack([content(image.float(), box) for box in boxes]))
+        torch.testing.assert_close(moved, boxes)
+
+
 def test_mirrored_pictures_are_mirrored():
     image = torch.arange(3 * 4 * 6, dtype=torch.uint8).view(3, 4, 6)
     seen = []

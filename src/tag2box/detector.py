@@ -21,8 +21,10 @@ from tag2box.inference import (
     Found,
     Seen,
     as_detections,
+    canvas,
     decode_boxes,
     look_together,
+    on_canvas,
     resized,
     resized_size,
     scale_boxes,
@@ -30,7 +32,7 @@ from tag2box.inference import (
 )
 from tag2box.nets import PredictionNet
 from tag2box.pictures import Picture, as_pictures, is_one, proposals_of_each
-from tag2box.pipeline import AHEAD, Pixels, count_workers, in_batches, run_ahead, worker_pool
+from tag2box.pipeline import AHEAD, Pixels, count_workers, in_batches, run_ahead, size_of, worker_pool
 from tag2box.progress import progress
 from tag2box.proposals.selective_search import preset, selective_search
 from tag2box.proposals.store import ProposalStore
@@ -133,7 +135,7 @@ class Detector:
         with worker_pool(number, processes=False) as pool:  # spawned ones would run an unguarded script anew
             begun = run_ahead(lambda place: pool.submit(ready, place), range(len(pictures)), AHEAD * number)
             stream = (future.result() for _, future in begun)
-            for together in in_batches(stream, lambda one: self.seen_at(one[1], settings), batch):
+            for together in in_batches(stream, lambda one: self.seen_at(size_of(one[1]), settings), batch):
                 places, pixels, boxes = zip(*together, strict=True)
                 found.update(zip(places, self.detect_together(pixels, boxes, settings), strict=True))
         ids = [picture.id for picture in pictures]
@@ -149,10 +151,10 @@ class Detector:
         own = self.recipe.inference
         return replace(own, scales=self.recipe.data.scales, flip=True) if tta else own
 
-    def seen_at(self, pixels: Pixels, settings: Inference) -> tuple[tuple[int, int], ...]:
-        """The sizes at which the net will see a picture; those of which they are equal can be seen together."""
-        height, width = pixels.shape[:2]
-        return tuple(resized_size((width, height), short, self.recipe.data.max_side) for short in settings.scales)
+    def seen_at(self, size: tuple[int, int], settings: Inference) -> tuple[tuple[int, int], ...]:
+        """The canvases on which the net will see a picture of that size; where they are equal, several at once."""
+        shown = (resized_size(size, short, self.recipe.data.max_side) for short in settings.scales)
+        return tuple(canvas(one, self.device) for one in shown)
 
     def detect(
         self,
@@ -179,7 +181,7 @@ class Detector:
         best_of_each: bool = False,
         places: Sequence[Tensor | None] = (),
     ) -> list[Found]:
-        """The same for several pictures that are all seen at one size (`seen_at`), with proposals of all or of none.
+        """The same for several pictures that are all seen on one canvas (`seen_at`), with proposals of all or of none.
 
         places: what else speaks for their proposals, N times [B, C] or None (`remembered`).
         """
@@ -201,13 +203,12 @@ class Detector:
             max_side=self.recipe.data.max_side,
         )
         for place, (probabilities, moved) in zip(some, seen, strict=True):
-            height, width = pictures[place].shape[:2]
             known = places[place] if places else None
             found[place] = select_detections(
                 favoured(probabilities, known, self.recipe.rounds.promise),
                 moved,
                 settings,
-                size=(width, height),
+                size=size_of(pictures[place]),
                 best_of_each=best_of_each,
             )
         return found
@@ -226,15 +227,14 @@ class Detector:
         return found
 
     def _proposed(self, images: Sequence[Tensor], settings: Inference) -> tuple[Tensor, list[Tensor]]:
-        """The map of pictures [3, H, W] that are seen at one size, at the first scale, and what is proposed of each.
+        """The map of pictures [3, H, W] that are seen on one canvas, at the first scale, and what is proposed of each.
 
         [N, C', h, w], and N times float [B, 4] in their own pixels, no more than the net has learnt with.
         """
         assert self.net.proposer is not None
         shown = [resized(image, settings.scales[0], self.recipe.data.max_side) for image in images]
-        pixels = torch.stack([one for one, _, _ in shown])
-        maps = self.features(pixels)
-        boxes = self.net.proposer(maps, (pixels.shape[3], pixels.shape[2]))
+        maps = self.features(torch.stack([on_canvas(one) for one, _, _ in shown]))
+        boxes = self.net.proposer(maps, [(one.shape[2], one.shape[1]) for one, _, _ in shown])
         most = self.recipe.data.max_proposals
         return maps, [scale_boxes(rows[:most], 1 / x, 1 / y) for rows, (_, x, y) in zip(boxes, shown, strict=True)]
 
@@ -296,11 +296,11 @@ def detect_dataset(
 
     on_gpu = detector.device.type == "cuda"
     batch, readers = batch or (8 if on_gpu else 1), READERS_BESIDE_GPU if on_gpu else READERS
-    order = sorted(range(len(dataset)), key=lambda place: dataset[place].size)  # batches are of one size
+    order = sorted(range(len(dataset)), key=lambda place: detector.seen_at(dataset[place].size, settings))
     with progress("detecting", len(dataset)) as count_one, worker_pool(readers, processes=False) as pool:
         begun = run_ahead(lambda place: pool.submit(read_image, dataset[place].path), order, AHEAD * readers)
         stream = ((place, pixels.result()) for place, pixels in begun)
-        for together in in_batches(stream, lambda one: detector.seen_at(one[1], settings), batch):
+        for together in in_batches(stream, lambda one: detector.seen_at(size_of(one[1]), settings), batch):
             for place, seen in _as_many_as_fit(look_at, together):
                 found[place] = seen
                 count_one()

@@ -21,6 +21,8 @@ AMONG = 300
 """How many of the best detections, at least, are compared with each other for parts and wholes."""
 CANDIDATES = 3000
 """Of a picture's boxes, over all classes, the best so many are thinned: that takes time with their number squared."""
+CANVAS = 64
+"""On a GPU the sides of a picture are padded to multiples of this: every new size makes cuDNN think for seconds."""
 Seen = tuple[Tensor, Tensor]
 """What a net says of a picture's proposals: probabilities [B, C + 1], boxes [B, C + 1, 4] or [B, 4]."""
 Scorer = Callable[[Tensor, Tensor], Seen]
@@ -61,6 +63,24 @@ def resized(image: Tensor, short: int, max_side: int) -> tuple[Tensor, float, fl
     if (h, w) != (height, width):
         pixels = functional.interpolate(pixels[None], (h, w), mode="bilinear", antialias=True, align_corners=False)[0]
     return pixels, w / width, h / height
+
+
+def canvas(size: tuple[int, int], device: torch.device) -> tuple[int, int]:
+    """Width and height to which a picture of this width and height is padded there: a GPU's are multiples of `CANVAS`.
+
+    >>> canvas((500, 375), torch.device("cuda")), canvas((500, 375), torch.device("cpu"))
+    ((512, 384), (500, 375))
+    """
+    if device.type != "cuda":
+        return size
+    return size[0] + -size[0] % CANVAS, size[1] + -size[1] % CANVAS
+
+
+def on_canvas(pixels: Tensor) -> Tensor:
+    """A picture [3, h, w] with zeros to the right and below, as its device would have it."""
+    height, width = pixels.shape[1:]
+    across, down = canvas((width, height), pixels.device)
+    return functional.pad(pixels, (0, across - width, 0, down - height))
 
 
 def scale_boxes(boxes: Tensor, scale_x: float, scale_y: float) -> Tensor:
@@ -106,20 +126,20 @@ def look_together(
     flip: bool,
     max_side: int,
 ) -> list[Seen]:
-    """The same for pictures that all come to one size at every scale (`resized_size`).
+    """The same for pictures that all come to one canvas at every scale (`resized_size`, `canvas`).
 
-    Others would have to be padded, and convolutions see padding: results would depend on a picture's company.
+    Others would have to be padded further, and convolutions see that: results would depend on a picture's company.
     """
     views: list[list[Seen]] = [[] for _ in images]
     for short in scales:
         shown = [resized(image, short, max_side) for image in images]
-        pixels = torch.stack([one for one, _, _ in shown])  # [N, 3, h, w]
         boxes = [scale_boxes(rows.float(), x, y) for rows, (_, x, y) in zip(proposals, shown, strict=True)]
-        seen = [scorer(pixels, boxes)]
+        seen = [scorer(torch.stack([on_canvas(one) for one, _, _ in shown]), boxes)]  # [N, 3, h, w]
         if flip:
-            width = pixels.shape[3]
-            mirrored = scorer(pixels.flip(3), [flip_boxes(rows, width) for rows in boxes])
-            seen.append([(probabilities, flip_boxes(rows, width)) for probabilities, rows in mirrored])
+            widths = [one.shape[2] for one, _, _ in shown]
+            pixels = torch.stack([on_canvas(one.flip(2)) for one, _, _ in shown])
+            mirrored = scorer(pixels, [flip_boxes(rows, width) for rows, width in zip(boxes, widths, strict=True)])
+            seen.append([(said, flip_boxes(rows, w)) for (said, rows), w in zip(mirrored, widths, strict=True)])
         for one in seen:
             for own, (_, x, y), (probabilities, rows) in zip(views, shown, one, strict=True):
                 own.append((probabilities.float(), scale_boxes(rows.float(), 1 / x, 1 / y)))

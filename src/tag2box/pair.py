@@ -16,7 +16,7 @@ from torch import Tensor
 from tag2box.config import Recipe
 from tag2box.detector import Detector, open_detector
 from tag2box.detector_file import read_teacher
-from tag2box.engine.measure import prediction_scorer, sample_view
+from tag2box.engine.measure import sample_view
 from tag2box.engine.steps import Boxed
 from tag2box.engine.views import show
 from tag2box.errors import InputError
@@ -94,16 +94,15 @@ class Pair:
         mixed = recipe.precision == "bf16-mixed" and device.type == "cuda"
         with torch.autocast(device.type, torch.bfloat16, enabled=mixed):
             sampled = sample_view(self.conditional, self.detector.net, view, recipe, seed)
-            ((probabilities, boxes),) = prediction_scorer(self.detector.net)([view])
         height, width = pixels.shape[:2]
         back = torch.tensor([width / view.size[0], height / view.size[1]] * 2)
         return Study(
             proposals=torch.from_numpy(rows),
-            probabilities=probabilities.cpu(),
-            boxes=boxes.float().cpu() * back,
+            probabilities=sampled.probabilities.cpu(),
+            boxes=sampled.boxes.float().cpu() * back,
             samples=sampled.samples.cpu(),
             truths=[(truth.float().cpu() * back, labels.cpu()) for truth, labels in sampled.truths],
-            favoured=None if places is None else favoured(probabilities, places, recipe.rounds.promise).cpu(),
+            favoured=None if places is None else favoured(sampled.probabilities, places, recipe.rounds.promise).cpu(),
         )
 
 

@@ -31,6 +31,11 @@ WORTH_A_PROCESS = 8
 """With fewer pictures for each, processes would be starting for longer than they work."""
 
 
+def size_of(pixels: Pixels) -> tuple[int, int]:
+    """Width and height of a picture."""
+    return pixels.shape[1], pixels.shape[0]
+
+
 def read_and_search(picture: Path | Pixels, settings: Settings | None) -> tuple[Pixels, ProposalBoxes | None]:
     """A picture and its proposals, where they are to be searched for."""
     pixels = read_image(picture) if isinstance(picture, Path) else picture

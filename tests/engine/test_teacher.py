@@ -97,6 +97,27 @@ def test_what_does_not_fit_on_the_device_is_kept_beside_it(nets, teacher, monkey
     assert all(torch.equal(one, other) for one, other in zip(looks.proposals, wanted.proposals, strict=True))
 
 
+def test_a_gpu_is_shown_few_different_numbers_of_regions(make_world, make_recipe, make_nets, monkeypatch, tmp_path):
+    """Which they are is all that a device decides here, so a CPU can take its place."""
+    world = make_world(tmp_path, images=6, proposals=(12, 11, 10, 9, 3, 1))
+    album, numbers = make_nets(world, make_recipe()).album, []
+
+    def teacher(picture, boxes):
+        numbers.append(len(boxes))
+        return boxes.float()  # a vector that says which region it is of
+
+    teacher.dim = 4
+    wanted = look(teacher, album, 12, 0, nullcontext)
+    assert len(set(numbers)) == 6
+    numbers.clear()
+    monkeypatch.setattr(album, "device", torch.device("cuda"))
+    monkeypatch.setattr("tag2box.engine.teacher.free_bytes", lambda device: 1e12)
+    looks = look(teacher, album, 12, 0, nullcontext)
+    assert numbers == [19, 19, 19, 19, 19, 9]  # seven large regions, and those with them that twelve or five hold
+    assert torch.equal(looks.wholes, wanted.wholes)
+    assert all(torch.equal(one, other) for one, other in zip(looks.proposals, wanted.proposals, strict=True))
+
+
 def test_what_does_not_learn_is_no_part_of_it(nets, teacher):
     view = nets.album.view(0, 48)
     lesson = torch.nn.Linear(nets.warm.head.dim, teacher.classes)

@@ -244,7 +244,7 @@ def test_what_is_exported_of_a_proposer_is_what_it_chooses_from(detector, draw):
     pixels = torch.from_numpy(draw(150, 90)[0]).permute(2, 0, 1)[None]
     with torch.no_grad():
         features = detector.net.trunk.features(pixels)
-        (chosen,) = proposer(features, (150, 90))
+        (chosen,) = proposer(features, [(150, 90)])
         chances, boxes = proposer.candidates(features)
     boxes = boxes.clamp(min=0).minimum(torch.tensor([150.0, 90, 150, 90]))
     boxes = boxes[(boxes[:, 2:] - boxes[:, :2] >= LEAST).all(1)]

@@ -1,7 +1,7 @@
 """A detector at work on a stream of pictures: others search them ahead of the net, which sees several together."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from tag2box.detections import Detections
 from tag2box.detector import Detector
 from tag2box.errors import InputError
 from tag2box.inference import Found, as_detections
-from tag2box.pipeline import Pixels, in_batches, read_and_search, run_ahead
+from tag2box.pipeline import Pixels, in_batches, read_and_search, run_ahead, size_of
 from tag2box.proposals.selective_search import preset
 from tag2box.proposals.store import ProposalBoxes
 
@@ -58,7 +58,7 @@ class Looking:
     def look(self, shots: Iterable[Shot], keep: Keep) -> None:
         """Look at all of them and hand each to `keep`; those of one size in their order."""
         ready = self._searched(shots)
-        for together in in_batches(ready, lambda one: self.detector.seen_at(one.pixels, self.settings), self.batch):
+        for together in in_batches(ready, self._seen_at, self.batch):
             with self._timed("net"):
                 pixels, proposals = [one.pixels for one in together], [one.proposals for one in together]
                 found = self.detector.detect_together(pixels, proposals, self.settings)
@@ -71,6 +71,9 @@ class Looking:
     def detections(self) -> Detections:
         """All that was found, in the order of the shots."""
         return as_detections(self.detector.classes, self.ids, [self.found[id] for id in self.ids])
+
+    def _seen_at(self, one: _Ready) -> Hashable:
+        return self.detector.seen_at(size_of(one.pixels), self.settings)
 
     def _searched(self, shots: Iterable[Shot]) -> Iterator[_Ready]:
         search = None if self.detector.proposes else preset(self.detector.recipe.data.proposals)

@@ -44,7 +44,7 @@ def find_again(
     found: dict[int, tuple[Tensor, Tensor]] = {}
     most = recipe.teacher.regions
     with progress("finding", len(album), unit="images") as count_one:
-        for indices in together(album, range(len(album))):
+        for indices in together(album, range(len(album)), recipe):
             with autocast():
                 seen = see(scorer, album, indices, recipe)
             for index, (probabilities, boxes) in zip(indices, seen, strict=True):

@@ -15,7 +15,16 @@ from tag2box.engine.forward import conditional_outputs, noise_for, prediction_ou
 from tag2box.engine.plan import generator_for
 from tag2box.engine.steps import Boxed, pseudo_truths
 from tag2box.engine.views import Album, View
-from tag2box.inference import Found, Seen, as_detections, average_views, flip_boxes, select_detections
+from tag2box.inference import (
+    Found,
+    Seen,
+    as_detections,
+    average_views,
+    canvas,
+    flip_boxes,
+    resized_size,
+    select_detections,
+)
 from tag2box.mil import refined_scores, wsddn_scores
 from tag2box.nets.conditional import ConditionalNet
 from tag2box.nets.mil import MilNet, MilOutputs
@@ -25,7 +34,7 @@ from tag2box.progress import progress
 Scorer = Callable[[Sequence[View]], list[tuple[Tensor, Tensor]]]
 """Views' probabilities [B, C + 1] and boxes [B, C + 1, 4]."""
 TOGETHER = 8
-"""Pictures that a GPU looks at together, all of one size."""
+"""Pictures that a GPU looks at together, all on canvases of one size."""
 
 
 def wsddn_scorer(net: MilNet) -> Scorer:
@@ -76,7 +85,7 @@ def detect(
     chosen = range(0, len(album), -(-len(album) // most)) if most else range(len(album))
     found: dict[int, Found] = {}
     with progress("scoring", len(chosen)) as count_one:
-        for indices in together(album, chosen):
+        for indices in together(album, chosen, recipe):
             for index, seen in zip(indices, see(scorer, album, indices, recipe), strict=True):
                 found[index] = _select(*seen, album, index, recipe, tagged_only, min_score)
                 count_one()
@@ -84,14 +93,15 @@ def detect(
     return as_detections(album.dataset.classes, ids, [found[index] for index in chosen])
 
 
-def together(album: Album, chosen: Iterable[int]) -> Iterator[list[int]]:
-    """Numbers of pictures to look at at once: on a GPU some of the same size, elsewhere one."""
+def together(album: Album, chosen: Iterable[int], recipe: Recipe) -> Iterator[list[int]]:
+    """Numbers of pictures to look at at once: on a GPU some that come to the same canvas, elsewhere one."""
     if album.device.type != "cuda":
         yield from ([index] for index in chosen)
         return
-    sizes: dict[tuple[int, int], list[int]] = {}
+    sizes: dict[tuple[tuple[int, int], ...], list[int]] = {}
     for index in chosen:
-        sizes.setdefault(album.dataset[index].size, []).append(index)
+        shown = [resized_size(album.dataset[index].size, s, recipe.data.max_side) for s in recipe.inference.scales]
+        sizes.setdefault(tuple(canvas(one, album.device) for one in shown), []).append(index)
     for alike in sizes.values():
         yield from (alike[i : i + TOGETHER] for i in range(0, len(alike), TOGETHER))
 
@@ -101,7 +111,6 @@ def see(scorer: Scorer, album: Album, indices: Sequence[int], recipe: Recipe) ->
 
     Of the stored proposals alone, as a detector has them: not of boxes that were found before.
     """
-    width, height = album.dataset[indices[0]].size
     seen: list[list[Seen]] = [[] for _ in indices]
     for scale in recipe.inference.scales:
         for mirrored in (False, True) if recipe.inference.flip else (False,):
@@ -109,6 +118,7 @@ def see(scorer: Scorer, album: Album, indices: Sequence[int], recipe: Recipe) ->
             for own, view, (probabilities, boxes) in zip(seen, views, scorer(views), strict=True):
                 first = album.number_found(view.index)
                 boxes = (flip_boxes(boxes, view.size[0]) if mirrored else boxes)[first:]
+                width, height = album.dataset[view.index].size
                 grown = boxes.new_tensor([width / view.size[0], height / view.size[1]] * 2)
                 own.append((probabilities[first:], boxes * grown))
     return [average_views(own) for own in seen]
@@ -136,11 +146,16 @@ def _select(
 
 
 class Sampled(NamedTuple):
-    """Of one view: the samples [K, B], what survives of each, and the prediction net's probabilities [B, C + 1]."""
+    """What both nets say of one view."""
 
     samples: Tensor
+    """Of the conditional net [K, B]."""
     truths: list[Boxed]
+    """What survives of each."""
     probabilities: Tensor
+    """Of the prediction net [B, C + 1]."""
+    boxes: Tensor
+    """And where it moves them [B, C + 1, 4]."""
 
 
 @torch.no_grad()
@@ -151,8 +166,8 @@ def sample_view(
     noise = noise_for([view], recipe.rounds.samples if recipe.rounds.noise else 0, generator_for(*seed))
     (outputs,) = conditional_outputs(conditional, [view], noise)
     samples, truths = pseudo_truths(view, outputs, recipe.rounds)
-    (predicted,) = prediction_outputs(prediction, [view])
-    return Sampled(samples, truths, predicted.scores.float().softmax(-1))
+    (seen,) = prediction_scorer(prediction)([view])
+    return Sampled(samples, truths, *seen)
 
 
 @torch.no_grad()

@@ -14,7 +14,7 @@ from tag2box.data.images import read_image
 from tag2box.data.records import Dataset
 from tag2box.detector import READERS, Detector
 from tag2box.engine.plan import generator_for, seed_for
-from tag2box.inference import flip_boxes, resized, scale_boxes
+from tag2box.inference import flip_boxes, on_canvas, resized, scale_boxes
 from tag2box.nets.proposer import Proposer
 from tag2box.pipeline import AHEAD, Pixels, run_ahead, worker_pool
 from tag2box.progress import progress
@@ -46,7 +46,7 @@ def learn_to_propose(
             for index, picture in islice(begun, TOGETHER):
                 pixels, wanted = _shown(detector, picture.result(), boxes[index], generator)
                 size = pixels.shape[2], pixels.shape[1]
-                losses.append(proposer.loss(detector.features(pixels[None]), size, [wanted]))
+                losses.append(proposer.loss(detector.features(on_canvas(pixels)[None]), [size], [wanted]))
             optimiser.zero_grad()
             torch.stack(losses).mean().backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(proposer.parameters(), CLIP)

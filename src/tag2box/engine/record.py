@@ -13,7 +13,7 @@ from torch import Tensor
 from tag2box.boxes import Box, as_box
 from tag2box.config import Recipe
 from tag2box.data.records import TaggedImage
-from tag2box.engine.measure import prediction_scorer, sample_view
+from tag2box.engine.measure import sample_view
 from tag2box.engine.views import Album
 from tag2box.inference import select_detections
 from tag2box.nets.conditional import ConditionalNet
@@ -138,11 +138,10 @@ def _follow_one(
     image = album.dataset[index]
     scale = view.boxes.new_tensor([image.size[0] / view.size[0], image.size[1] / view.size[1]] * 2)
     sampled = sample_view(conditional, prediction, view, recipe, recipe.seed, -1, index)
-    ((probabilities, boxes),) = prediction_scorer(prediction)([view])
     first = album.number_found(index)  # a detector would not have these
     found = select_detections(
-        probabilities[first:],
-        boxes[first:] * scale,
+        sampled.probabilities[first:],
+        sampled.boxes[first:] * scale,
         replace(recipe.inference, min_score=0.3, max_detections=10),
         size=image.size,
     )

@@ -17,15 +17,12 @@ from tag2box.engine.drawing import Around, around_seeds, drawn_around, first_and
 from tag2box.engine.known import Decided, decide
 from tag2box.engine.loader import FromFiles, Loader, make_loader
 from tag2box.engine.plan import Showing
-from tag2box.inference import flip_boxes, resized
+from tag2box.inference import flip_boxes, on_canvas, resized
 from tag2box.known import Known
 from tag2box.mil import Hints
 from tag2box.nets.backbone import Trunk
 from tag2box.nets.roi_head import RoIHead
 from tag2box.proposals.store import ProposalStore
-
-CANVAS = 64
-"""On a GPU the sides of a picture are padded to multiples of this: every new size makes cuDNN think anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,7 @@ class View:
     grid: tuple[int, int]
     """Height and width of the trunk's map, for the noise."""
     pixels: Tensor | None = None
-    """RGB in 0–255 [3, H, W]; on a GPU with zeros to the right and below, to a multiple of `CANVAS`."""
+    """RGB in 0–255 [3, H, W]; on a GPU with zeros to the right and below (`on_canvas`)."""
     map: Tensor | None = None
     """[C', h, w]"""
     pooled: Tensor | None = None
@@ -75,8 +72,7 @@ def show(
         given = None if given is None else flip_boxes(given, pixels.shape[2])
     known = None if known is None or given is None else known._replace(boxes=given)
     size = (pixels.shape[2], pixels.shape[1])
-    if pixels.is_cuda:
-        pixels = functional.pad(pixels, (0, -size[0] % CANVAS, 0, -size[1] % CANVAS))
+    pixels = on_canvas(pixels)
     grid = (-(-pixels.shape[1] // stride), -(-pixels.shape[2] // stride))
     return View(boxes, tags, size, grid, pixels=pixels, known=known)
 

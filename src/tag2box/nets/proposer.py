@@ -35,9 +35,9 @@ class Proposer(nn.Module):
             nms_thresh=NMS,
         )
 
-    def forward(self, features: Tensor, size: tuple[int, int]) -> list[Tensor]:
-        """The best boxes in pictures of one size (width, height): maps [N, C', h, w] → N times [≤ NUMBER, 4]."""
-        boxes: list[Tensor] = self._rpn(features, size, None)[0]
+    def forward(self, features: Tensor, sizes: Sequence[tuple[int, int]]) -> list[Tensor]:
+        """The best boxes in pictures of these sizes (width, height): maps [N, C', h, w] → N times [≤ NUMBER, 4]."""
+        boxes: list[Tensor] = self._rpn(features, sizes, None)[0]
         return boxes
 
     def candidates(self, features: Tensor) -> tuple[Tensor, Tensor]:
@@ -58,19 +58,19 @@ class Proposer(nn.Module):
         sides = offsets[:, 2:].clamp(max=self.rpn.box_coder.bbox_xform_clip).exp() * sides
         return chances, torch.cat([middle - 0.5 * sides, middle + 0.5 * sides], dim=1)
 
-    def loss(self, features: Tensor, size: tuple[int, int], boxes: Sequence[Tensor]) -> Tensor:
+    def loss(self, features: Tensor, sizes: Sequence[tuple[int, int]], boxes: Sequence[Tensor]) -> Tensor:
         """Against the boxes in each picture, N times [T, 4]; while in training."""
-        losses = self._rpn(features, size, [{"boxes": one} for one in boxes])[1]
+        losses = self._rpn(features, sizes, [{"boxes": one} for one in boxes])[1]
         return torch.stack([*losses.values()]).sum()
 
     def _rpn(
-        self, features: Tensor, size: tuple[int, int], targets: list[dict[str, Tensor]] | None
+        self, features: Tensor, sizes: Sequence[tuple[int, int]], targets: list[dict[str, Tensor]] | None
     ) -> tuple[list[Tensor], dict[str, Tensor]]:
         number, _, rows, columns = features.shape
         # It takes the stride from the pictures' shape, which need not be whole cells, and looks at nothing else of it.
         cells = features.new_empty(1).expand(number, 3, rows * self.stride, columns * self.stride)
         with torch.autocast(features.device.type, enabled=False):
             found: tuple[list[Tensor], dict[str, Tensor]] = self.rpn(
-                ImageList(cells, [(size[1], size[0])] * number), {"0": features.float()}, targets
+                ImageList(cells, [(height, width) for width, height in sizes]), {"0": features.float()}, targets
             )
         return found
