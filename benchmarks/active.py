@@ -5,8 +5,9 @@
 
 First: how well each score of a finished run knows which of its best boxes are wrong. Then the loop that the paper names
 as future work, simulated: a person gives the boxes of the first 5 % of the training images (those annotated, without
-objects marked difficult), and the same recipe starts anew with them. `none` starts anew without, `all` has the boxes of
-every image: what there is to gain at most.
+objects marked difficult), and the same recipe starts anew with them. With --warm-start only its rounds do, from the
+warm start that RUN has kept. `none` starts anew without, `all` has the boxes of every image: what there is to gain at
+most.
 
 mAP is that of the last round on the held-out part, so nothing was chosen by it. CorLoc is that of the last round on the
 training images that no way of choosing has chosen: all are judged on the same images, none of which had boxes (but for
@@ -67,12 +68,12 @@ def given_boxes(part: Part, truth: GroundTruth, ids: Sequence[str]) -> Known:
 
 
 def retrain(args: argparse.Namespace, way: str, seed: int, known: Known) -> Path:
-    """A run from scratch with these boxes; the run directory."""
+    """A run with these boxes, from scratch or from the warm start; the run directory."""
     run: Path = args.out / f"{way}-{seed}"
     boxes = args.out / f"{way}-{seed}.json"
     if known:
         write_known(boxes, known)
-    last = load_recipe(args.run / "args.yaml").rounds.number
+    last = args.rounds or load_recipe(args.run / "args.yaml").rounds.number
     if (run / "results.csv").is_file() and read_results(run / "results.csv")[-1]["stage"] == f"round-{last}":
         return run
     return train(
@@ -82,8 +83,10 @@ def retrain(args: argparse.Namespace, way: str, seed: int, known: Known) -> Path
         split=args.split,
         val_split=args.val_split,
         val_fraction=args.val_fraction,
+        proposals=args.proposals,
         reviewed=boxes if known else None,
-        overrides={"seed": seed},
+        warm_start=args.run if args.warm_start else None,
+        overrides={"seed": seed, "rounds.number": last},
         device=args.device,
         resume=(run / "args.yaml").is_file(),
     )
@@ -156,6 +159,9 @@ def main() -> int:
     parser.add_argument("--split")
     parser.add_argument("--val-split")
     parser.add_argument("--val-fraction", type=float)
+    parser.add_argument("--proposals", type=Path)
+    parser.add_argument("--warm-start", action="store_true", help="begin with the rounds, from RUN's warm start")
+    parser.add_argument("--rounds", type=int, help="of the new runs (default: RUN's)")
     parser.add_argument("--share", type=float, default=0.05, help="of the training images (default: 0.05)")
     parser.add_argument("--seeds", default="0", help="of the new runs, and of the random choice (default: 0)")
     parser.add_argument("--ways", default="none,dissimilarity,confidence,random", help=f"of {', '.join(WAYS)}")
@@ -171,7 +177,7 @@ def main() -> int:
     make_folder(args.out)
     print(describe_machine("torch", "torchvision"))
     pair = open_pair(args.run, args.device)
-    source = Source(data=args.data, preset=pair.recipe.data.proposals)
+    source = Source(data=args.data, preset=pair.recipe.data.proposals, proposals=args.proposals)
     part = source.open(args.split)
     part, other = held_out(part, args.val_fraction) if args.val_fraction else (part, source.open(args.val_split))
     parts: Mapping[str, Part] = {"training images": part, "held-out images": other}

@@ -21,6 +21,7 @@ from tag2box.data import open_dataset, open_ground_truth
 from tag2box.detections import Detections
 from tag2box.engine import loop
 from tag2box.errors import InputError, TrainingError
+from tag2box.known import write_known
 from tag2box.proposals.store import ProposalStore, write_store
 from tag2box.report.results import read_results
 
@@ -208,7 +209,7 @@ def test_rounds_from_another_run_s_warm_start(devkit, store, tmp_path, capsys):
     options = {"warm_start": warm, "device": "cpu", "proposals": store}
     with pytest.raises(InputError, match=r"^expected --rounds.number 1 or more"):  # the recipe is the warm start's
         train(devkit, out=tmp_path / "run", **options)
-    with pytest.raises(InputError, match=r"expected the pictures, tags and known boxes"):
+    with pytest.raises(InputError, match=r"expected the classes and pictures that .* has learnt from, found others"):
         train(devkit, out=tmp_path / "run", overrides={"rounds.number": 1}, val_fraction=0.5, **options)
     assert not (tmp_path / "run").exists()
     run = train(devkit, out=tmp_path / "run", overrides={"rounds.number": 1}, **options)
@@ -217,6 +218,23 @@ def test_rounds_from_another_run_s_warm_start(devkit, store, tmp_path, capsys):
     for rest in warm.rglob("*"):  # what was taken over is no longer needed
         rest.unlink() if rest.is_file() else None
     train(devkit, out=run, resume=True, **options)
+
+
+def test_rounds_again_with_what_a_person_has_decided(devkit, store, tmp_path, capsys):
+    """From the warm start that the run reviewed has kept, even where the decisions change tags."""
+    options = {"device": "cpu", "proposals": store}
+    first = run_train(devkit, store, out=tmp_path / "first", overrides={**TINY, "rounds.number": 1})
+    boxes = tmp_path / "boxes.json"
+    write_known(
+        boxes, {"t0": {"cat": [(12.0, 12.0, 58.0, 58.0)], "dog": [(20.0, 20.0, 50.0, 50.0)]}, "t1": {"dog": []}}
+    )
+    capsys.readouterr()
+    run = train(devkit, out=tmp_path / "next", reviewed=boxes, warm_start=first, **options)
+    assert [row["stage"] for row in read_results(run / "results.csv")] == ["wsddn", "refined", "round-1"]
+    assert float(read_results(run / "results.csv")[-1]["known_images"]) == 2
+    assert (run / "known.json").is_file()
+    one, other = (load_file(each / "weights" / "last.safetensors") for each in (first, run))
+    assert any(not torch.equal(one[key], other[key]) for key in one)
 
 
 def test_stopped_before_it_had_its_warm_start(devkit, store, tmp_path, capsys):

@@ -8,7 +8,7 @@ from safetensors.torch import load_file, save_file
 
 from tag2box import remembered
 from tag2box.engine.checkpoint import read_state
-from tag2box.engine.inheriting import finished_warm_start, require_warm_start
+from tag2box.engine.inheriting import FILE, finished_warm_start, require_warm_start
 from tag2box.engine.loop import train_run
 from tag2box.errors import InputError
 
@@ -17,7 +17,7 @@ from tag2box.errors import InputError
 def make(make_recipe, world, tmp_path):
     """Runs with so many rounds."""
 
-    def run(name, number, seed=0, warm_start=None, **sections):
+    def run(name, number, seed=0, warm_start=None, known=None, **sections):
         rounds = {"number": number, **sections.pop("rounds", {})}
         recipe = make_recipe(seed=seed, rounds=rounds, **sections)
         heard = []
@@ -33,7 +33,7 @@ def make(make_recipe, world, tmp_path):
             return {"map": 0.5 if stage.startswith("round-") and stage != "round-0" else 90.0, "corloc": 0.0}
 
         options = {"evaluate": judge, "val": (world.dataset, world.store), "report": Report(), "device": "cpu"}
-        train_run(world.dataset, world.store, recipe, tmp_path / name, **options, warm_start=warm_start)
+        train_run(world.dataset, world.store, recipe, tmp_path / name, **options, warm_start=warm_start, known=known)
         return tmp_path / name, heard
 
     return run
@@ -57,6 +57,28 @@ def test_the_rounds_are_those_of_a_run_that_learnt_both(make, again):
     assert (rounds / "weights" / remembered.FILE).exists() == bool(again)
 
 
+@pytest.mark.parametrize("again", [0, 1])
+def test_a_run_that_went_on_has_its_warm_start_still(make, again):
+    whole, stages = make("whole", 2, warm={"again": again})
+    rounds, after = make("rounds", 2, warm={"again": again}, warm_start=whole)
+    for name in ("last.safetensors", "best.safetensors", "conditional.safetensors", FILE):
+        same(whole, rounds, name)
+    assert after == stages
+
+
+def test_a_person_may_have_decided_meanwhile(make, world):
+    """On a box, and that a picture shows other classes than its tags say."""
+    whole, _ = make("whole", 1, warm={"again": 1})
+    first, second = world.dataset[0], world.dataset[1]
+    gone = dict.fromkeys(second.tags, ())
+    known = {first.id: {first.tags[0]: [world.truth[0][0]]}, second.id: {**gone, "red": [world.truth[1][0]]}}
+    assert "red" not in second.tags
+    again, stages = make("again", 1, warm={"again": 1}, warm_start=whole, known=known)
+    assert stages[-1] == "round-1"
+    with pytest.raises(AssertionError):
+        same(whole, again, "last.safetensors")
+
+
 def test_a_switch_of_the_rounds_may_differ(make):
     warm, _ = make("warm", 0)
     one, _ = make("one", 1, warm_start=warm)
@@ -75,13 +97,12 @@ def test_what_is_no_warm_start_of_ours_is_refused(make, make_recipe, world, make
     with pytest.raises(InputError, match=r"but for its rounds, found others: warm.epochs 99 instead of"):
         require_warm_start(warm, make_recipe(rounds={"number": 1}, warm={"epochs": 99}))
     finished, _ = make("finished", 1)
-    with pytest.raises(InputError, match=r"expected a run that ended with its warm start"):
+    (finished / "weights" / FILE).unlink()  # as of an older version
+    with pytest.raises(InputError, match=r"expected a run that has kept its warm start, found none"):
         require_warm_start(finished, recipe)
     some = world.dataset.subset([True] * 3 + [False] * (len(world.dataset) - 3))
-    with pytest.raises(InputError, match=r"expected the pictures, tags and known boxes"):
-        finished_warm_start(warm, recipe, some, world.store, "")
-    with pytest.raises(InputError, match=r"expected the pictures, tags and known boxes"):
-        finished_warm_start(warm, recipe, world.dataset, world.store, "somebody's decisions")
+    with pytest.raises(InputError, match=r"expected the classes and pictures that .* has learnt from, found others"):
+        finished_warm_start(warm, recipe, some, world.store)
     (warm / "weights" / "state.safetensors").write_bytes(b"broken")
     with pytest.raises(InputError, match=r"^cannot go on from"):
         require_warm_start(warm, recipe)
@@ -90,15 +111,15 @@ def test_what_is_no_warm_start_of_ours_is_refused(make, make_recipe, world, make
 def test_hints_are_of_the_same_proposals(make, make_recipe, world):
     warm, _ = make("warm", 0, warm={"again": 1})
     recipe = make_recipe(rounds={"number": 1}, warm={"again": 1})
-    finished_warm_start(warm, recipe, world.dataset, world.store, "")
+    finished_warm_start(warm, recipe, world.dataset, world.store)
     turned = {id: world.store[id][::-1] for id in world.dataset.ids}
     with pytest.raises(InputError, match=r"expected hints for the same proposals, found those of others$"):
-        finished_warm_start(warm, recipe, world.dataset, turned, "")
+        finished_warm_start(warm, recipe, world.dataset, turned)
     with pytest.raises(InputError, match=r"but for its rounds, found others: inference.flip True instead of False"):
         require_warm_start(warm, make_recipe(rounds={"number": 1}, warm={"again": 1}, inference={"flip": True}))
     (warm / "weights" / remembered.FILE).unlink()
     with pytest.raises(InputError, match=r"expected hints that a run has kept"):
-        finished_warm_start(warm, recipe, world.dataset, world.store, "")
+        finished_warm_start(warm, recipe, world.dataset, world.store)
 
 
 def test_settings_of_another_version_are_told_in_a_line(make, make_recipe, monkeypatch):

@@ -88,7 +88,7 @@ def test_a_tiny_run_on_drawn_pictures(drawn, make_recipe, tmp_path):
         assert row["disc"] == pytest.approx(row["div_pc"] - (row["div_cc"] + row["div_pp"]) / 2, abs=1e-6)
     assert notes.followed == [["round-1"] * 4, ["round-2"] * 4]
     weights = sorted(file.name for file in (tmp_path / "weights").iterdir())
-    assert weights == ["best.safetensors", "conditional.safetensors", "last.safetensors", "state.safetensors"]
+    assert weights == [f"{name}.safetensors" for name in ("best", "conditional", "last", "state", "warm")]
 
 
 def test_the_tags_come_first(world, make_recipe, tmp_path):

@@ -152,6 +152,7 @@ def assert_equal(folder: Path, before: tuple[str, ...] = (), anew: tuple[str, ..
         *(["hints.safetensors"] if anew else []),
         "last.safetensors",
         "state.safetensors",
+        "warm.safetensors",
     ]
 
 

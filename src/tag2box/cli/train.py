@@ -30,8 +30,8 @@ def parser() -> Parser:
         "  tag2box train photos/ --recipe fast\n"
         "  tag2box train VOCdevkit/VOC2007 --split trainval --val-fraction 0.2 --out runs/voc\n"
         "  tag2box train VOCdevkit/VOC2007 --out runs/voc --resume\n"
-        "  tag2box train photos/ --recipe fast --reviewed runs/photos-1/review.sqlite\n"
-        "  tag2box train photos/ --warm-start runs/warm --rounds.number 3 --rounds.noise false\n"
+        "  tag2box train photos/ --reviewed runs/photos-1/review.sqlite --warm-start runs/photos-1\n"
+        "  tag2box train photos/ --warm-start runs/photos-1 --rounds.noise false\n"
         "  tag2box train photos/ --backbone.weights vgg16.safetensors --rounds.number 3 --data.scales 480,600",
         usage="tag2box train DATA [--recipe NAME|FILE] [--out RUN [--resume]] [options] [--section.field value] ...",
     )
@@ -55,7 +55,7 @@ def parser() -> Parser:
         "--warm-start",
         metavar="RUN",
         type=Path,
-        help="learn the rounds alone, from where RUN, with --rounds.number 0, ended",
+        help="learn the rounds alone, from the warm start that RUN has kept: other rounds, or the same with --reviewed",
     )
     made.add_argument("--cache", action="store_true", help="keep a frozen trunk's features (--data.cache true)")
     made.add_argument("--workers", metavar="N", type=int, help="processes for proposals (default: one per core)")

@@ -80,9 +80,8 @@ def train(
     own = fit_for_training(_retagged(own, known), settings.data.max_proposals, console)
     if warm_start is not None:
         from tag2box.engine.inheriting import require_same_data
-        from tag2box.engine.known import fingerprint_of_known
 
-        require_same_data(warm_start, settings, own.dataset, own.store, fingerprint_of_known(known))
+        require_same_data(warm_start, settings, own.dataset, own.store)
     if other is not None and not other.truth:  # none, or not a single box
         console.print(f"the {len(other.dataset):,} held-out images have no boxes, so they cannot be scored")
     given = {"recipe": recipe, "out": run, "split": split, "val-split": val_split, "val-fraction": val_fraction}

@@ -1,5 +1,6 @@
 """`train_run`: the warm start, then rounds of coordinate descent (METHOD §8); checkpoints and resume."""
 
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -13,12 +14,12 @@ from torch import Tensor, nn
 from tag2box import remembered
 from tag2box.config import Recipe
 from tag2box.data.records import Dataset
+from tag2box.engine import inheriting
 from tag2box.engine.checkpoint import fingerprint, load_net, load_optimiser, plain, read_state, save_state, sweep
 from tag2box.engine.feed import Feed
 from tag2box.engine.findings import find_again
 from tag2box.engine.forward import conditional_outputs, noise_for, prediction_outputs
 from tag2box.engine.hints import find_places, with_sureness
-from tag2box.engine.inheriting import finished_warm_start
 from tag2box.engine.known import fingerprint_of_known, retagged
 from tag2box.engine.making import Nets, build_warm, make_fabric, make_optimiser, make_step
 from tag2box.engine.measure import refined_scorer
@@ -31,7 +32,7 @@ from tag2box.engine.tags import regions
 from tag2box.engine.teacher import Looks, TeacherNet, look
 from tag2box.engine.views import Album, View
 from tag2box.errors import InputError, TrainingError
-from tag2box.files import write_atomically
+from tag2box.files import atomic_path, write_atomically
 from tag2box.known import Known
 from tag2box.progress import progress
 from tag2box.proposals.store import ProposalStore
@@ -170,7 +171,7 @@ class Run:
     def inherit(self, other: Path) -> None:
         """Begin with the rounds, from the warm start of another run."""
         album = self.album
-        tensors, state = finished_warm_start(other, self.recipe, album.dataset, album.store, self._decisions)
+        tensors, state = inheriting.finished_warm_start(other, self.recipe, album.dataset, album.store)
         load_net(self.nets.warm, "warm", tensors)
         self.phase = state["phase"]
         self.record.restore(state["record"])
@@ -191,10 +192,17 @@ class Run:
         if phase.anew and not self.step:
             self._start_anew()
         if phase.kind in ("conditional", "prediction") and "prediction" not in self.nets:
+            self._keep_warm_start()
             self.nets.start_rounds(self.recipe, self.fabric.device)
             self.nets.conditional.scale_noise(self._some_features())
             for net in self.nets.values():
                 net.eval()
+
+    def _keep_warm_start(self) -> None:
+        """The rounds may begin once more, with what a person will have said by then: see `inheriting`."""
+        if self.fabric.is_global_zero:
+            with atomic_path(self.weights / inheriting.FILE) as temporary:
+                shutil.copyfile(self.checkpoint, temporary)
 
     def _start_anew(self) -> None:
         """What the warm start has found becomes its hints, and it begins again with the weights it began with."""
@@ -383,6 +391,7 @@ class Run:
             "nets": list(nets),
             "recipe": plain(self.recipe),
             "data": fingerprint(self.album.dataset),
+            "pictures": fingerprint(self.album.dataset, tags=False),
             "record": self.record.state(),
         } | ({"known": self._decisions} if self._decisions else {})
         save_state(self.checkpoint, nets, inner, state)
