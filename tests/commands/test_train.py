@@ -314,8 +314,11 @@ def test_processes_must_agree(devkit, store, engine, tmp_path, monkeypatch):
         run_train(devkit, store)
     with pytest.raises(InputError, match=r"make them first: tag2box proposals .* --split trainval"):
         run_train(devkit, None, out=tmp_path / "run")
+    tried = mock.Mock()
+    monkeypatch.setattr("tag2box.commands.train.require_place", tried)
     run = run_train(devkit, store, out=tmp_path / "run")
     assert not (run / "args.yaml").exists()  # that is for the first process to write
+    tried.assert_not_called()  # nor would the first take a folder with another's trial file in it
 
 
 # ---- tag sets

@@ -55,7 +55,8 @@ def train(
     if out is None and "RANK" in os.environ:
         raise InputError("expected --out RUN: several processes must agree on where to write")
     run = choose_folder(data, out, resume) if first or resume or out is None else out
-    require_place(run)
+    if first:  # another's trial file would make the folder look as if it were in use
+        require_place(run)
     warm_start = _still_to_take(run, warm_start, resume)
     settings = choose_recipe(run, recipe, overrides or {}, resume, warm_start)
     _require_workable(settings, device)
