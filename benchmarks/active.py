@@ -69,8 +69,8 @@ def given_boxes(part: Part, truth: GroundTruth, ids: Sequence[str]) -> Known:
 
 def retrain(args: argparse.Namespace, way: str, seed: int, known: Known) -> Path:
     """A run with these boxes, from scratch or from the warm start; the run directory."""
-    run: Path = args.out / f"{way}-{seed}"
-    boxes = args.out / f"{way}-{seed}.json"
+    name = f"{way}-{seed}" + "-warm" * args.warm_start
+    run, boxes = args.out / name, args.out / f"{name}.json"
     if known:
         write_known(boxes, known)
     last = args.rounds or load_recipe(args.run / "args.yaml").rounds.number

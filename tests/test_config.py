@@ -175,3 +175,11 @@ def test_the_trunk_s_own_net_as_a_teacher(backbone, teacher, tmp_path):
     assert (recipe.teacher.name, recipe.teacher.weights) == teacher
     write_recipe(recipe, tmp_path / "again.yaml")
     assert load_recipe(tmp_path / "again.yaml") == recipe
+
+
+@pytest.mark.parametrize(("name", "kept"), [("fast", False), ("voc07", False), ("paper", True), ("demo", True)])
+def test_what_is_not_learnt_from_has_no_hints(name, kept):
+    """Nor then a promise, where hints are what it goes by."""
+    recipe = load_recipe(name, {"rounds.promise": 3.0})
+    assert recipe.without_hints().rounds.promise == (3.0 if kept else 0.0)
+    assert recipe.without_hints().as_dict() | {"rounds": None} == recipe.as_dict() | {"rounds": None}

@@ -38,8 +38,8 @@ def train(
         has boxes, which are used for nothing else. The fraction held out is the same whatever the seed.
     images: where a COCO file's pictures are; proposals: a file of them, to be used instead of computing any.
     reviewed: boxes that a person has given, boxes.json or the review.sqlite of `tag2box review`, to learn from as well.
-    warm_start: another run of the same data and settings, one with `"rounds.number": 0`: this one learns the rounds
-        alone, from where that one ended.
+    warm_start: another run of the same pictures and settings: this one learns the rounds alone, from the warm start
+        that the other has kept; other rounds, or the same with what was `reviewed`.
     overrides: fields of the recipe by full name, as in `{"rounds.number": 3, "seed": 1}`.
     device: `"auto"`, `"cpu"` or `"cuda"`; workers: processes for proposals.
     skip_bad_images: go on without pictures that cannot be read.

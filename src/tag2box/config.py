@@ -237,6 +237,13 @@ class Recipe:
         """Plain values, as in a recipe file."""
         return asdict(self)
 
+    def without_hints(self) -> "Recipe":
+        """For pictures that were not learnt from. Where hints give `rounds.promise` its meaning, it has none there:
+        without them it would go by the proposals' order, which no net was taught by.
+        """
+        hinted = bool(self.teacher.name and self.teacher.hints) or self.warm.again > 0
+        return replace(self, rounds=replace(self.rounds, promise=0.0)) if hinted else self
+
 
 def load_recipe(name_or_file: str | Path = "paper", overrides: Mapping[str, Any] | None = None) -> Recipe:
     """A recipe by its name (paper, voc07, voc07_vgg16, fast, demo) or from a YAML file, with some fields changed.

@@ -1,9 +1,9 @@
 """The detector that training leaves behind: a prediction net, its classes and its recipe, looking at pictures."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from tag2box.inference import (
     Found,
     Seen,
     as_detections,
+    as_many_as_fit,
     canvas,
     decode_boxes,
     look_together,
@@ -49,8 +50,6 @@ __all__ = [
 ]
 READERS, READERS_BESIDE_GPU = 2, 8
 """Threads that decode pictures; a GPU looks at them faster than two can."""
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 def load_detector(path: Path | str, device: str = "auto") -> "Detector":
@@ -301,17 +300,7 @@ def detect_dataset(
         begun = run_ahead(lambda place: pool.submit(read_image, dataset[place].path), order, AHEAD * readers)
         stream = ((place, pixels.result()) for place, pixels in begun)
         for together in in_batches(stream, lambda one: detector.seen_at(size_of(one[1]), settings), batch):
-            for place, seen in _as_many_as_fit(look_at, together):
+            for place, seen in as_many_as_fit(look_at, together):
                 found[place] = seen
                 count_one()
     return as_detections(detector.classes, dataset.ids, [found[place] for place in range(len(dataset))])
-
-
-def _as_many_as_fit(look_at: Callable[[Sequence[Item]], list[Result]], some: Sequence[Item]) -> list[Result]:
-    """What is seen of some together or, where memory is too small for that, of one after the other."""
-    try:
-        return look_at(some)
-    except torch.OutOfMemoryError:
-        if len(some) == 1:
-            raise
-    return [result for one in some for result in look_at([one])]  # outside, where what filled the memory is gone

@@ -1,7 +1,7 @@
 """From what a net says of proposals to detections: pure functions on tensors, shared by evaluation and prediction."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -15,6 +15,8 @@ from tag2box.disco.offsets import FAST_RCNN, Weights, decode
 from tag2box.landing import landing as landed
 from tag2box.overlap import whole_objects
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 LANDED = 200
 """Of each class so many boxes, the best by score, are compared with each other to see on which most land."""
 AMONG = 300
@@ -144,6 +146,16 @@ def look_together(
             for own, (_, x, y), (probabilities, rows) in zip(views, shown, one, strict=True):
                 own.append((probabilities.float(), scale_boxes(rows.float(), 1 / x, 1 / y)))
     return [average_views(own) for own in views]
+
+
+def as_many_as_fit(look_at: Callable[[Sequence[Item]], list[Result]], some: Sequence[Item]) -> list[Result]:
+    """What is seen of some together or, where memory is too small for that, of one after the other."""
+    try:
+        return look_at(some)
+    except torch.OutOfMemoryError:
+        if len(some) == 1:
+            raise
+    return [result for one in some for result in look_at([one])]  # outside, where what filled the memory is gone
 
 
 def select_detections(

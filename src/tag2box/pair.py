@@ -75,7 +75,9 @@ class Pair:
 
         id: of the picture, under which the run may remember it.
         """
-        device, recipe = self.detector.device, self.recipe
+        device = self.detector.device
+        places = self.recall(id, proposals[: self.recipe.data.max_proposals])
+        recipe = self.recipe if places is not None else self.recipe.without_hints()
         rows = np.asarray(proposals[: recipe.data.max_proposals], dtype=np.float32).reshape(-1, 4)
         if len(rows) < max(1, int(tags.sum())):
             raise InputError(f"expected a proposal for each of {int(tags.sum())} tags, found {len(rows)}")
@@ -87,7 +89,6 @@ class Pair:
             max_side=recipe.data.max_side,
             stride=self.detector.net.trunk.stride,
         )
-        places = self.recall(id, proposals[: recipe.data.max_proposals])
         if places is not None:
             places = places.to(device)
             view = replace(view, hints=Hints(places, torch.ones(places.shape[1], device=device)))

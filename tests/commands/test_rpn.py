@@ -163,3 +163,22 @@ def test_the_map_is_computed_once_and_nothing_changes(tta, monkeypatch):
         same = detector.predict(pictures, score=0.0, batch=3, proposals=given)
         np.testing.assert_allclose(own.boxes, same.boxes, atol=1e-3)
         np.testing.assert_allclose(own.scores, same.scores, atol=1e-5)
+
+
+@pytest.mark.parametrize("tta", [False, True])
+def test_on_a_gpu_pictures_of_like_sizes_propose_together(tta, monkeypatch):
+    """Padded to one canvas there; of each it proposes within its own edges. A CPU takes the device's place."""
+    for module in ("inference", "detector"):
+        rounded = lambda size, device: (-(-size[0] // 64) * 64, -(-size[1] // 64) * 64)  # noqa: E731
+        monkeypatch.setattr(f"tag2box.{module}.canvas", rounded)
+    detector = make_detector(make_recipe(**{"data.max_proposals": 40}))
+    detector.net.proposer = Proposer(channels=detector.net.trunk.channels, stride=detector.net.trunk.stride).eval()
+    rng = np.random.default_rng(0)
+    pictures = [rng.integers(0, 256, (64, width, 3), dtype=np.uint8) for width in (66, 90, 120)]
+    one, many = (detector.predict(pictures, score=0.0, batch=batch, tta=tta) for batch in (1, 3))
+    assert np.array_equal(one.images, many.images)
+    assert np.array_equal(one.labels, many.labels)
+    np.testing.assert_allclose(many.boxes, one.boxes, atol=1e-3)
+    widths = np.array([66, 90, 120])[many.images]
+    assert (many.boxes[:, 2] <= widths).all()
+    assert all(boxes[:, 2].max() <= pixels.shape[1] for pixels in pictures for boxes in [detector.propose(pixels)])

@@ -79,6 +79,14 @@ def test_a_person_may_have_decided_meanwhile(make, world):
         same(whole, again, "last.safetensors")
 
 
+def test_boxes_that_a_warm_start_has_learnt_from_are_not_lost_sight_of(make, world):
+    known = {world.dataset[0].id: {world.dataset[0].tags[0]: [world.truth[0][0]]}}
+    whole, _ = make("whole", 1, known=known)
+    with pytest.raises(InputError, match=r"has learnt from a person's decisions: expected --reviewed, found none$"):
+        make("again", 1, warm_start=whole)
+    make("with", 1, warm_start=whole, known=known)
+
+
 def test_a_switch_of_the_rounds_may_differ(make):
     warm, _ = make("warm", 0)
     one, _ = make("one", 1, warm_start=warm)

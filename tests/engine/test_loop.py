@@ -5,6 +5,7 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -191,10 +192,12 @@ def test_the_best_round_is_kept(world, make_recipe, tmp_path):
     assert one.read_bytes() != other.read_bytes()
 
 
-@pytest.mark.parametrize("held_out", [True, False])
-def test_held_out_pictures_are_followed_where_there_are_some(world, make_recipe, tmp_path, held_out):
+@pytest.mark.parametrize(("held_out", "tagged"), [(True, True), (True, False), (False, True)])
+def test_held_out_pictures_are_followed_where_they_are_tagged(world, make_recipe, tmp_path, held_out, tagged):
     notes, half = Notes(), [place < len(world.dataset) // 2 for place in range(len(world.dataset))]
     own, other = world.dataset.subset(half), world.dataset.subset([not one for one in half])
+    if not tagged:
+        other = replace(other, images=tuple(replace(one, tags=()) for one in other))
     train_run(
         own,
         world.store,
@@ -204,7 +207,7 @@ def test_held_out_pictures_are_followed_where_there_are_some(world, make_recipe,
         val=(other, world.store) if held_out else None,
         device="cpu",
     )
-    assert notes.ids == set((other if held_out else own).ids)
+    assert notes.ids == set((other if held_out and tagged else own).ids)
 
 
 def test_the_judge_is_told_of_an_empty_result(world, make_recipe, tmp_path):

@@ -76,6 +76,23 @@ def test_a_gpu_looks_at_pictures_of_like_sizes_together(world, make_recipe, make
     assert any(len(set(batch)) > 1 for batch in batches)
 
 
+def test_pictures_that_do_not_fit_together_are_seen_one_by_one(world, make_recipe, make_nets, monkeypatch):
+    recipe = make_recipe()
+    album, numbers = make_nets(world, recipe).album, []
+    alone = detect(sure_of_the_first, album, recipe, tagged_only=False, min_score=0.1)
+    monkeypatch.setattr(album, "device", torch.device("cuda"))
+
+    def small(views):
+        numbers.append(len(views))
+        if len(views) > 1:
+            raise torch.OutOfMemoryError
+        return sure_of_the_first(views)
+
+    found = detect(small, album, recipe, tagged_only=False, min_score=0.1)
+    assert max(numbers) > 1
+    assert np.array_equal(found.boxes, alone.boxes)
+
+
 def test_views_are_averaged(world, make_recipe, make_nets):
     recipe = make_recipe(inference={"scales": (48,), "flip": True})
     album, seen = make_nets(world, recipe).album, []

@@ -82,7 +82,7 @@ def train(
     if warm_start is not None:
         from tag2box.engine.inheriting import require_same_data
 
-        require_same_data(warm_start, settings, own.dataset, own.store)
+        require_same_data(warm_start, settings, own.dataset, own.store, decided=bool(known))
     if other is not None and not other.truth:  # none, or not a single box
         console.print(f"the {len(other.dataset):,} held-out images have no boxes, so they cannot be scored")
     given = {"recipe": recipe, "out": run, "split": split, "val-split": val_split, "val-fraction": val_fraction}

@@ -15,6 +15,7 @@ from tag2box.config import Recipe
 from tag2box.engine.hints import SHARPNESS
 from tag2box.engine.measure import Scorer, see, together
 from tag2box.engine.views import Album
+from tag2box.inference import as_many_as_fit
 from tag2box.landing import best_landing
 from tag2box.overlap import pair_iou
 from tag2box.progress import progress
@@ -46,7 +47,7 @@ def find_again(
     with progress("finding", len(album), unit="images") as count_one:
         for indices in together(album, range(len(album)), recipe):
             with autocast():
-                seen = see(scorer, album, indices, recipe)
+                seen = as_many_as_fit(lambda some: see(scorer, album, some, recipe), indices)
             for index, (probabilities, boxes) in zip(indices, seen, strict=True):
                 proposals = album.proposals(index)[:most]
                 tags = album.tags[index].nonzero().flatten()

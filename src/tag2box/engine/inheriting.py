@@ -42,13 +42,22 @@ def require_warm_start(other: Path, recipe: Recipe) -> None:
         raise InputError(f"{other}: expected a run that has kept its warm start, found none")
 
 
-def require_same_data(other: Path, recipe: Recipe, dataset: Dataset, store: ProposalStore) -> None:
-    """And it has learnt from these pictures and proposals."""
+def require_same_data(other: Path, recipe: Recipe, dataset: Dataset, store: ProposalStore, *, decided: bool) -> None:
+    """And it has learnt from these pictures and proposals.
+
+    decided: whether a person's decisions are known to the new run. Without them nobody could tell that boxes have
+    reached it, where the warm start has learnt from some.
+    """
     require_warm_start(other, recipe)
     _, state = read_state(_checkpoint(other), tensors=False)
     same = state.get("pictures") == fingerprint(dataset, tags=False)
     if not same and state.get("data") != fingerprint(dataset):  # by which older runs know them
-        raise InputError(f"expected the classes and pictures that {other} has learnt from, found others")
+        raise InputError(
+            f"expected the classes and pictures that {other} has learnt from, found others (or, where a review has "
+            "added tags, one with fewer proposals than tags, which is left out)"
+        )
+    if state.get("known") and not decided:
+        raise InputError(f"{other} has learnt from a person's decisions: expected --reviewed, found none")
     if state["phase"] != sum(not phase.round for phase in phases(recipe, len(dataset))):
         raise InputError(f"{other}: expected a run that has kept its warm start, found none")
     if recipe.warm.again or (recipe.teacher.name and recipe.teacher.hints):
@@ -56,13 +65,13 @@ def require_same_data(other: Path, recipe: Recipe, dataset: Dataset, store: Prop
 
 
 def finished_warm_start(
-    other: Path, recipe: Recipe, dataset: Dataset, store: ProposalStore
+    other: Path, recipe: Recipe, dataset: Dataset, store: ProposalStore, *, decided: bool = False
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """What is kept of such a run: tensors and state.
 
     The state's record is without the detector that the warm start made by itself: it is the rounds' that is to be.
     """
-    require_same_data(other, recipe, dataset, store)
+    require_same_data(other, recipe, dataset, store, decided=decided)
     tensors, state = read_state(_checkpoint(other))
     rows = [row for row in state["record"]["rows"] if not row["stage"].startswith("round")]
     return tensors, {**state, "record": {**state["record"], "rows": rows, "best": float("-inf"), "seconds": 0.0}}

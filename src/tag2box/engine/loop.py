@@ -171,7 +171,9 @@ class Run:
     def inherit(self, other: Path) -> None:
         """Begin with the rounds, from the warm start of another run."""
         album = self.album
-        tensors, state = inheriting.finished_warm_start(other, self.recipe, album.dataset, album.store)
+        tensors, state = inheriting.finished_warm_start(
+            other, self.recipe, album.dataset, album.store, decided=bool(self._decisions)
+        )
         load_net(self.nets.warm, "warm", tensors)
         self.phase = state["phase"]
         self.record.restore(state["record"])

@@ -19,6 +19,7 @@ from tag2box.inference import (
     Found,
     Seen,
     as_detections,
+    as_many_as_fit,
     average_views,
     canvas,
     flip_boxes,
@@ -86,7 +87,8 @@ def detect(
     found: dict[int, Found] = {}
     with progress("scoring", len(chosen)) as count_one:
         for indices in together(album, chosen, recipe):
-            for index, seen in zip(indices, see(scorer, album, indices, recipe), strict=True):
+            each = as_many_as_fit(lambda some: see(scorer, album, some, recipe), indices)
+            for index, seen in zip(indices, each, strict=True):
                 found[index] = _select(*seen, album, index, recipe, tagged_only, min_score)
                 count_one()
     ids = [album.dataset[index].id for index in chosen]

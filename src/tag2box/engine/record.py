@@ -125,10 +125,16 @@ def peak_memory_mb(device: torch.device) -> float:
 def follow(
     stage: str, conditional: ConditionalNet, prediction: PredictionNet, album: Album, recipe: Recipe
 ) -> list[Followed]:
-    """Both nets on a few tagged pictures spread over the album, the same in every round and under the same noise."""
-    tagged = [index for index in range(len(album)) if album.dataset[index].tags]
-    chosen = tagged[:: max(1, len(tagged) // SHOWN)][:SHOWN]
+    """Both nets on a few pictures spread over the album, the same in every round and under the same noise."""
+    can = fit_to_follow(album)
+    chosen = can[:: max(1, len(can) // SHOWN)][:SHOWN]
     return [_follow_one(index, stage, conditional, prediction, album, recipe) for index in chosen]
+
+
+def fit_to_follow(album: Album) -> list[int]:
+    """The pictures that are tagged, and have a proposal for each tag: no sample can be drawn of others."""
+    most = album.data.max_proposals
+    return [n for n, one in enumerate(album.dataset) if 0 < len(one.tags) <= min(len(album.store[one.id]), most)]
 
 
 def _follow_one(

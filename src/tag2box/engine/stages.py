@@ -16,7 +16,7 @@ from tag2box.engine.measure import (
     refined_scorer,
     wsddn_scorer,
 )
-from tag2box.engine.record import Record, Report, follow
+from tag2box.engine.record import Record, Report, fit_to_follow, follow
 from tag2box.engine.views import Album
 from tag2box.nets.conditional import ConditionalNet
 from tag2box.nets.mil import MilNet, prediction_from_mil
@@ -75,8 +75,13 @@ class Stages:
         row = self._say(f"round-{number}", scorer, min_score=self.recipe.inference.min_score, **extra)
         self._keep(row, prediction, conditional)
         if self.fabric.is_global_zero and self.report is not None:
-            shown = self.album if self.val_album is None else self.val_album  # what nobody learns from shows more
-            self.report.samples(follow(row["stage"], conditional, prediction, shown, self.recipe))
+            self.report.samples(follow(row["stage"], conditional, prediction, *self._followed()))
+
+    def _followed(self) -> tuple[Album, Recipe]:
+        """Held-out pictures, which nobody learns from and which show more; where none will do, the others."""
+        if self.val_album is not None and fit_to_follow(self.val_album):
+            return self.val_album, self.recipe.without_hints()
+        return self.album, self.recipe
 
     def _say(self, stage: str, scorer: Scorer | None, *, min_score: float, **extra: float) -> dict[str, Any]:
         if not self.fabric.is_global_zero:

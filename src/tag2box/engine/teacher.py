@@ -93,7 +93,7 @@ def look(
     autocast: under which it does so, as `Fabric.autocast`. What it sees stays on a GPU where it fits in a quarter of
     what is free there: fetched picture by picture, the GPU waited as long for the host as it worked.
     """
-    proposals, wholes = list[Tensor](), list[Tensor]()
+    proposals, wholes, most = list[Tensor](), list[Tensor](), min(most, album.data.max_proposals)
     stays = 4 * (2 * teacher.dim * most * len(album)) <= free_bytes(album.device)  # two bytes a number
     with progress("the teacher looks", len(album), unit="images") as count_one:
         for index in range(len(album)):

@@ -113,9 +113,9 @@ def _samples_section(folder: Path, most: int) -> str:
     if not any(pictures):
         return ""
     words = (
-        "Both nets on the same pictures, stage by stage; on pictures that were held out, where there are any. Above, "
-        "the conditional net, which knows the tags: its samples lie over each other, so what they agree on is bold and "
-        "what they doubt is a haze. Below, the prediction net, which sees the picture alone."
+        "Both nets on the same picture, stage by stage. Above, the conditional net, which knows the tags: its samples "
+        "lie over each other, so what they agree on is bold and what they doubt is a haze. Below, the prediction net, "
+        "which sees the picture alone."
     )
     rest = html.paragraph(f"{left} more in {folder.name}/.") if left > 0 else ""
     return html.section("What the nets saw", html.paragraph(words), *pictures, rest)
