@@ -141,7 +141,7 @@ class Warm:
     boxes: float = 1.0
     """Weight of the boxes' loss beside a branch's."""
     again: int = 0
-    """Times that it is then learnt anew from the first weights, from what the net before found in the same pictures."""
+    """Times that it is then learnt anew from its first weights, from what the net before found in the same pictures."""
     votes: bool = False
     """What teaches the next branch is the box that all proposals' scores speak for together, not the best one's."""
 
@@ -332,11 +332,6 @@ def _require_sensible(recipe: Recipe) -> None:
                 raise InputError(f"{where}: expected a share between 0 and 1, found {value}")
             if least < (where in _COUNTS.split()):
                 raise InputError(f"{where}: expected {1 if where in _COUNTS.split() else 0} or more, found {value}")
-    if recipe.warm.again and (recipe.warm.tag_epochs or (recipe.teacher.name and recipe.teacher.epochs)):
-        first = "teacher.epochs" if recipe.teacher.name and recipe.teacher.epochs else "warm.tag_epochs"
-        raise InputError(
-            f"warm.again: expected 0 where {first} is not, whose lessons would be lost, found {recipe.warm.again}"
-        )
     for name in ("epsilon", "epsilon_decay"):
         if getattr(recipe.rounds, name) == 0:
             raise InputError(f"rounds.{name}: expected a number other than 0, found 0")

@@ -3,12 +3,10 @@
 import pytest
 import torch
 
-from tag2box.config import load_recipe
 from tag2box.engine.findings import find_again
 from tag2box.engine.hints import SHARPNESS, with_sureness
-from tag2box.engine.loop import Run
+from tag2box.engine.loop import FIRST, Run
 from tag2box.engine.measure import detect, refined_scorer
-from tag2box.errors import InputError
 from tag2box.overlap import pair_iou
 from tag2box.remembered import load_places, recall_of
 
@@ -134,6 +132,20 @@ def test_it_begins_with_the_weights_it_began_with(world, make_recipe, tmp_path):
         assert torch.equal(value, first[name])
 
 
-def test_lessons_would_be_lost():
-    with pytest.raises(InputError, match=r"warm.again: expected 0 where warm.tag_epochs is not"):
-        load_recipe("paper", {"warm.again": 1, "warm.tag_epochs": 1})
+def test_what_the_tags_have_taught_is_where_it_begins_again(world, make_recipe, tmp_path, monkeypatch):
+    recipe = make_recipe(warm={"again": 2, "tag_epochs": 1}, rounds={"number": 1})
+    run = Run(world.dataset, world.store, recipe, tmp_path, evaluate=None, val=None, report=None, device="cpu")
+    untaught = {name: value.clone() for name, value in run.nets.warm.state_dict().items()}
+    begun, learn = [], Run._learn
+
+    def learning(self, phase):
+        if phase.kind == "warm":
+            begun.append({name: value.clone() for name, value in self.nets.warm.state_dict().items()})
+        learn(self, phase)
+
+    monkeypatch.setattr(Run, "_learn", learning)
+    run.go()
+    first, second, third = begun
+    assert all(torch.equal(first[name], second[name]) and torch.equal(first[name], third[name]) for name in first)
+    assert any(not torch.equal(first[name], untaught[name]) for name in first)
+    assert not (tmp_path / "weights" / FIRST).exists()  # nobody needs it in the rounds

@@ -211,6 +211,13 @@ def test_killed_at_random_points_and_while_the_warm_start_begins_anew(world, mak
     assert_equal(tmp_path, anew=("anew-1", "anew-2"))
 
 
+def test_killed_while_it_begins_anew_from_what_the_tags_have_taught(world, make_recipe, tmp_path):
+    recipe = make_recipe(head={"dropout": 0.3}, data={"scales": (48, 64)}, warm={"again": 1, "tag_epochs": 1})
+    ends = run_twice(world, recipe, tmp_path, deaths=[("find_again", 1)], kills=KILLS)
+    assert ends.count(-9) == KILLS + 1
+    assert_equal(tmp_path, before=("tags",), anew=("anew-1",))
+
+
 SETUPS = {
     "accumulating SGD": {"optimiser": {"images": 1, "accumulate": 2}, "head": {"dropout": 0.3}},
     "learning trunk, SGD": {"backbone": {"frozen": "early"}, "head": {"dropout": 0.5}, "data": {"scales": (48, 64)}},

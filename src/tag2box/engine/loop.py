@@ -40,6 +40,8 @@ from tag2box.proposals.store import ProposalStore
 SAVE_EVERY_S = 60.0
 THREADS = 2
 """Of the CPU, for small tensors, where a GPU does the work."""
+FIRST = "first.safetensors"
+"""In `weights`, until the rounds: the warm start as lessons and tags have left it, to begin there again."""
 LOOK_EVERY = 20
 """Updates between two looks at whether all is finite, on a GPU, where looking means waiting."""
 
@@ -191,8 +193,8 @@ class Run:
     def _begin(self, phase: Phase) -> None:
         for net in self.nets.values():
             net.eval()
-        if phase.anew and not self.step:
-            self._start_anew()
+        if phase.kind == "warm" and not self.step:
+            self._start_anew() if phase.anew else self._keep_first_weights()
         if phase.kind in ("conditional", "prediction") and "prediction" not in self.nets:
             self._keep_warm_start()
             self.nets.start_rounds(self.recipe, self.fabric.device)
@@ -205,6 +207,12 @@ class Run:
         if self.fabric.is_global_zero:
             with atomic_path(self.weights / inheriting.FILE) as temporary:
                 shutil.copyfile(self.checkpoint, temporary)
+            (self.weights / FIRST).unlink(missing_ok=True)
+
+    def _keep_first_weights(self) -> None:
+        """Those that the warm start begins with, where they were learnt and it is to begin with them again."""
+        if self.phase and self.recipe.warm.again and self.fabric.is_global_zero:
+            save_state(self.weights / FIRST, {"warm": self.nets.warm}, None, {})
 
     def _start_anew(self) -> None:
         """What the warm start has found becomes its hints, and it begins again with the weights it began with."""
@@ -217,6 +225,9 @@ class Run:
             remembered.save_places(kept, found.places, boxes, self.album.dataset.ids, found.boxes)
         self.fabric.barrier()
         self._take_hints()
+        if (self.weights / FIRST).exists():
+            load_net(warm, "warm", read_state(self.weights / FIRST)[0])
+            return
         torch.manual_seed(seed_for(self.recipe.seed))
         warm.load_state_dict(build_warm(self.recipe, warm.classes).state_dict())
 
