@@ -27,6 +27,21 @@ def test_silent_where_nobody_watches(capsys):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize(("rank", "lines"), [("0", 2), ("1", 0)])
+def test_a_line_a_minute_in_a_log(monkeypatch, capsys, rank, lines):
+    """By the first process, where there are several."""
+    clock = iter(range(0, 10_000, 25))
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setenv("RANK", rank)
+    with progress("working", 1200, done=1000) as count_one:
+        for _ in range(6):
+            count_one()
+    out, err = capsys.readouterr()
+    assert out == ""
+    wanted = ["working: 1,003 of 1,200 images; 75 s", "working: 1,006 of 1,200 images; 150 s"]
+    assert err.splitlines() == wanted[:lines]
+
+
 def test_silent_for_what_is_over_in_a_moment(watch, monkeypatch, capsys):
     watch()
     monkeypatch.setattr(module, "PATIENCE_S", 1e9)

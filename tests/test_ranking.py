@@ -1,3 +1,4 @@
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -51,15 +52,17 @@ def test_a_picture_and_its_tags():
     study = random_study(3)
     image = TaggedImage("x", "x.jpg", (100, 100), ("cat", "yak"))
     found = doubts_of(PAIR, image, study, "dissimilarity")
-    assert found.doubts.labels == image_uncertainty(study)
+    least = min(float(study.probabilities[:, label].max()) for label in (1, 3))
+    assert found.doubts.labels == image_uncertainty(study, least)
     by_name = {one.name: one for one in found.classes}
     assert set(by_name) == {"cat", "yak"}
     for name, label in (("cat", 1), ("yak", 3)):
         one = by_name[name]
         best = study.probabilities[:, label].argmax()  # the detector's best box is that proposal's, regressed
         assert one.box == pytest.approx(study.boxes[best, label].tolist())
-        distance, labels = box_distance(study, label, one.box), class_uncertainty(study, label)
-        assert one.doubts == (pytest.approx((distance + 1 - labels.confidence) / 2), distance, labels)
+        score = float(study.probabilities[best, label])
+        distance, labels = box_distance(study, label, one.box), class_uncertainty(study, label, score)
+        assert one.doubts == (pytest.approx((distance + 1 - score) / 2), distance, labels)
     assert found.doubts.distance == max(one.doubts.distance for one in found.classes)
     assert found.doubts.doubt == max(one.doubts.doubt for one in found.classes)
     first, second = (one.doubts.by("dissimilarity") for one in found.classes)
@@ -69,8 +72,21 @@ def test_a_picture_and_its_tags():
 def test_a_picture_without_a_tag_and_one_without_proposals():
     image = TaggedImage("x", "x.jpg", (100, 100), ())
     study = random_study(3)
-    assert doubts_of(PAIR, image, study) == DoubtedImage(image, Doubts(0.0, 0.0, image_uncertainty(study)), ())
+    assert doubts_of(PAIR, image, study) == DoubtedImage(image, Doubts(0.0, 0.0, image_uncertainty(study, 1.0)), ())
     assert doubts_of(PAIR, image, None) == DoubtedImage(image, None, ())
+
+
+def test_the_score_is_that_of_the_box_beside_it():
+    """Not the highest of the class, where the run remembers that another box is the better one."""
+    study = random_study(3)
+    last = len(study.proposals) - 1
+    favoured = study.probabilities.clone()
+    favoured[:last, 1] *= 1e-3
+    image = TaggedImage("x", "x.jpg", (100, 100), ("cat",))
+    (found,) = doubts_of(PAIR, image, replace(study, favoured=favoured)).classes
+    assert found.box == pytest.approx(study.boxes[last, 1].tolist())
+    assert found.doubts.labels.confidence == pytest.approx(float(favoured[last, 1]))
+    assert float(study.probabilities[:, 1].max()) > found.doubts.labels.confidence
 
 
 def test_without_any_box_it_is_all_of_the_picture():
@@ -78,6 +94,7 @@ def test_without_any_box_it_is_all_of_the_picture():
     gone = Study(study.proposals, study.probabilities, torch.zeros_like(study.boxes), study.samples, study.truths)
     found = doubts_of(PAIR, TaggedImage("x", "x.jpg", (90, 60), ("dog",)), gone)
     assert found.classes[0].box == (0, 0, 90, 60)
+    assert found.classes[0].doubts.labels.confidence == 0
 
 
 def test_every_doubt_by_name():

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tag2box.pair import Study
-from tag2box.uncertainty import class_uncertainty, image_uncertainty, tagged_labels
+from tag2box.uncertainty import class_uncertainty, image_uncertainty
 
 
 def study_of(probabilities, samples) -> Study:
@@ -47,10 +47,9 @@ def draw(case) -> Study:
 @given(cases, st.sampled_from([0.5, 0.2]))
 def test_of_a_picture_as_the_slow_loop_has_it(case, gamma):
     study = draw(case)
-    found = image_uncertainty(study, gamma)
+    found = image_uncertainty(study, 0.7, gamma)
     assert found[:2] == pytest.approx(slowly(study.probabilities, study.samples, gamma), abs=1e-6)
-    best = [max(row[label] for row in study.probabilities.tolist()) for label in tagged_labels(study)]
-    assert found.confidence == pytest.approx(min(best) if best else 1)
+    assert found.confidence == 0.7
     assert found.total == pytest.approx(found.dissimilarity + found.self_diversity)
 
 
@@ -62,27 +61,25 @@ def test_of_a_class_as_the_slow_loop_has_it(case, gamma):
         own = study.probabilities[:, label]
         two = torch.stack([1 - own, own], dim=-1)
         samples = torch.tensor([[int(one == label) for one in row] for row in study.samples.tolist()])
-        found = class_uncertainty(study, label, gamma)
+        found = class_uncertainty(study, label, 0.7, gamma)
         assert found[:2] == pytest.approx(slowly(two, samples, gamma), abs=1e-6)
-        assert found.confidence == pytest.approx(max(own.tolist()))
+        assert found.confidence == 0.7
 
 
 def test_nets_that_agree_are_sure():
     samples = torch.tensor([[0, 2, 0]] * 4)
     study = study_of(torch.nn.functional.one_hot(samples[0], 3).double(), samples)
-    assert image_uncertainty(study) == (0, 0, 1)
-    assert class_uncertainty(study, 2) == (0, 0, 1)
-    assert class_uncertainty(study, 1) == (0, 0, 0)
-    assert tagged_labels(study) == [2]
+    assert image_uncertainty(study, 1.0) == (0, 0, 1)
+    assert class_uncertainty(study, 2, 1.0) == (0, 0, 1)
+    assert class_uncertainty(study, 1, 0.0) == (0, 0, 0)
 
 
 def test_samples_that_differ_are_not():
     probabilities = torch.tensor([[0.5, 0.5], [0.5, 0.5]])
     same, other = (study_of(probabilities, torch.tensor(rows)) for rows in ([[1, 0], [1, 0]], [[1, 0], [0, 1]]))
-    assert image_uncertainty(other).total > image_uncertainty(same).total > 0
+    assert image_uncertainty(other, 1.0).total > image_uncertainty(same, 1.0).total > 0
 
 
 def test_without_a_tag():
     study = study_of(torch.tensor([[0.75, 0.25]]), torch.zeros(3, 1, dtype=torch.long))
-    assert tagged_labels(study) == []
-    assert image_uncertainty(study) == (pytest.approx(0.25 - 0.5 * 0.375), 0, 1)
+    assert image_uncertainty(study, 1.0) == (pytest.approx(0.25 - 0.5 * 0.375), 0, 1)

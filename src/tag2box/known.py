@@ -26,14 +26,17 @@ def read_known(path: Path, dataset: Dataset) -> Known:
     """The boxes in a file, checked against the data set they are for."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise InputError(f"cannot read {path}: {error}") from None
+    except ValueError:
+        raise InputError(f"{path}: expected boxes.json or review.sqlite of `tag2box review`, found neither") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT or not isinstance(content.get("images"), dict):
         raise InputError(f'{path}: expected {{"format": "{FORMAT}", "images": …}}, found something else')
     images = {image.id: image for image in dataset}
     unknown = [id for id in content["images"] if id not in images]
     if unknown:
-        raise InputError(f"{path}: expected images of the data set, found {name_some(unknown)}")
+        like = f"; its names are like {dataset[0].id}" if len(dataset) else ""
+        raise InputError(f"{path}: expected images of the data set, found {name_some(unknown)}{like}")
     return {
         id: _of_image(entry, images[id].size, dataset.classes, f"{path}, image {id}")
         for id, entry in content["images"].items()

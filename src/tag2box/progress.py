@@ -1,11 +1,14 @@
-"""Progress on the terminal, on standard error; silent where nobody watches and for what is over in a moment."""
+"""Progress on standard error: a bar on a terminal, elsewhere a line a minute; nothing for what is over in a moment."""
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 PATIENCE_S = 2.0
+LINE_EVERY_S = 60.0
+"""In a log, where no bar can be drawn."""
 
 
 @contextmanager
@@ -15,7 +18,7 @@ def progress(what: str, total: int, done: int = 0, unit: str = "images") -> Iter
     It shows how many of them a second in this run, which those finished before do not swell, and the time left.
     """
     if not sys.stderr.isatty():
-        yield lambda: None
+        yield _in_a_log(what, total, done, unit)
         return
     from rich.console import Console  # here, since most calls need no bar
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -38,3 +41,18 @@ def progress(what: str, total: int, done: int = 0, unit: str = "images") -> Iter
         yield count_one
     finally:
         bar.stop()
+
+
+def _in_a_log(what: str, total: int, done: int, unit: str) -> Callable[[], None]:
+    began = said = time.monotonic()
+    first = os.environ.get("RANK", "0") == "0"  # of several processes one is enough
+
+    def count_one() -> None:
+        nonlocal done, said
+        done += 1
+        now = time.monotonic()
+        if first and now - said >= LINE_EVERY_S:
+            said = now
+            print(f"{what}: {done:,} of {total:,} {unit}; {now - began:.0f} s", file=sys.stderr, flush=True)
+
+    return count_one

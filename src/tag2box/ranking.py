@@ -100,13 +100,14 @@ def doubts_of(pair: Pair, image: TaggedImage, study: Study | None, by: str = BY[
     classes = []
     for name in image.tags:
         label = pair.classes.index(name) + 1
-        labels, distance = class_uncertainty(study, label, gamma), box_distance(study, label, best[label])
-        doubt = (distance + 1 - labels.confidence) / 2
-        classes.append(DoubtedClass(name, best[label], Doubts(doubt, distance, labels)))
+        box, score = best[label]
+        labels, distance = class_uncertainty(study, label, score, gamma), box_distance(study, label, box)
+        classes.append(DoubtedClass(name, box, Doubts((distance + 1 - score) / 2, distance, labels)))
     classes.sort(key=lambda one: -one.doubts.by(by))
     doubt = max((one.doubts.doubt for one in classes), default=0.0)
     distance = max((one.doubts.distance for one in classes), default=0.0)
-    return DoubtedImage(image, Doubts(doubt, distance, image_uncertainty(study, gamma)), tuple(classes))
+    least = min((one.doubts.labels.confidence for one in classes), default=1.0)  # without a tag nothing is to be found
+    return DoubtedImage(image, Doubts(doubt, distance, image_uncertainty(study, least, gamma)), tuple(classes))
 
 
 def box_distance(study: Study, label: int, box: Box) -> float:
@@ -146,12 +147,17 @@ def _written(doubts: Doubts | None) -> list[str]:
     return [""] * len(_NUMBERS) if doubts is None else [f"{value:.6g}" for value in doubts.numbers()]
 
 
-def _best_boxes(pair: Pair, image: TaggedImage, study: Study) -> Mapping[int, Box]:
-    """The prediction net's best box of each class, 1…C."""
+def _best_boxes(pair: Pair, image: TaggedImage, study: Study) -> Mapping[int, tuple[Box, float]]:
+    """The prediction net's best box of each class, 1…C, and its score; all of the picture, with 0, where there is none.
+
+    The score is the box's own, as `tag2box label` has it, and not the highest of the class: with what the run remembers
+    of the picture, or by landing, another box may be the best.
+    """
     nothing_else = replace(pair.recipe.inference, parts=0.0, min_score=2.0, max_detections=0)
     found = select_detections(study.choice, study.boxes, nothing_else, size=image.size, best_of_each=True)
     width, height = image.size
-    best: dict[int, Box] = dict.fromkeys(range(1, len(pair.classes) + 1), (0.0, 0.0, float(width), float(height)))
-    for label, (x0, y0, x1, y1) in zip(found.labels.tolist(), found.boxes.tolist(), strict=True):
-        best[label + 1] = (x0, y0, x1, y1)
+    whole: Box = (0.0, 0.0, float(width), float(height))
+    best = dict.fromkeys(range(1, len(pair.classes) + 1), (whole, 0.0))
+    for (x0, y0, x1, y1), score, label in zip(*(part.tolist() for part in found), strict=True):
+        best[label + 1] = (x0, y0, x1, y1), score
     return best

@@ -23,7 +23,7 @@ class Uncertainty(NamedTuple):
     self_diversity: float
     """DIV(c, c): the share of pairs of samples that differ, 0 to 1."""
     confidence: float
-    """The prediction net's best score of the class; of a picture, that of its least sure tag."""
+    """The score of the prediction net's best box of the class; of a picture, that of its least sure tag."""
 
     @property
     def total(self) -> float:
@@ -31,27 +31,17 @@ class Uncertainty(NamedTuple):
         return self.dissimilarity + self.self_diversity
 
 
-def image_uncertainty(study: Study, gamma: float = 0.5) -> Uncertainty:
-    """Over all labels. Without a tag nothing has to be found, and confidence is 1."""
-    best = [_best(study, label) for label in tagged_labels(study)]
-    return _measure(study.probabilities, study.samples, gamma, min(best, default=1.0))
+def image_uncertainty(study: Study, confidence: float, gamma: float = 0.5) -> Uncertainty:
+    """Over all labels."""
+    return _measure(study.probabilities, study.samples, gamma, confidence)
 
 
-def class_uncertainty(study: Study, label: int, gamma: float = 0.5) -> Uncertainty:
+def class_uncertainty(study: Study, label: int, confidence: float, gamma: float = 0.5) -> Uncertainty:
     """Of one class, 1…C: the same measures for the question whether a proposal is of it or not."""
     own = study.probabilities[:, label]
-    return _measure(torch.stack([1 - own, own], dim=-1), (study.samples == label).long(), gamma, _best(study, label))
-
-
-def tagged_labels(study: Study) -> list[int]:
-    """The tagged classes, 1…C: every sample holds each of them at least once, and no other."""
-    return sorted(set(study.samples.flatten().tolist()) - {0})
+    return _measure(torch.stack([1 - own, own], dim=-1), (study.samples == label).long(), gamma, confidence)
 
 
 def _measure(probabilities: Tensor, samples: Tensor, gamma: float, confidence: float) -> Uncertainty:
     found = diversities(probabilities, samples, sample_weights(samples))  # the weights of training
     return Uncertainty(float(found.dissimilarity(gamma)), float(found.cc), confidence)
-
-
-def _best(study: Study, label: int) -> float:
-    return float(study.probabilities[:, label].max())

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from tag2box.config import load_recipe
 from tag2box.data import open_dataset
 from tag2box.detector import build_prediction_net, save_detector
 from tag2box.detector_file import build_conditional_net
-from tag2box.known import read_known
+from tag2box.known import read_known, write_known
 from tag2box.proposals.store import write_store
 from tag2box.review.database import Database
 from tag2box.review.store import Store
@@ -85,6 +86,25 @@ def test_both_nets_are_asked_and_the_answers_kept(run, photos, proposals, served
     assert main(words) == 0
     assert served[1][0].looker.trouble is None
     assert served[1][0].looker.uncertainties == desk.looker.uncertainties
+
+
+def test_a_new_review_begins_with_what_the_run_has_learnt_from(run, photos, proposals, served, capsys):
+    """So that one file has all decisions in the end; once, and not where they are on other pictures."""
+    write_known(run / "known.json", {"a": {"cat": [(11.0, 11.0, 60.0, 60.0)], "dog": []}})
+    words = f"review {run} {photos} --split test --proposals {proposals} --device cpu --no-browser".split()
+    assert main(words) == 0
+    assert "it begins with what the run has learnt from: 2 decisions" in capsys.readouterr().out
+    with closing(Database(run / "review.sqlite")) as database:
+        store = Store(database)
+        assert store.known() == {"a": {"cat": [[11, 11, 60, 60]], "dog": []}}
+        store.decide("a", "cat", "rejected", [], store.decisions("a")["cat"].version)
+    assert main(words) == 0
+    assert "begins with" not in capsys.readouterr().out
+    write_known(run / "known.json", {"elsewhere": {"cat": []}})
+    assert main([*words, "--db", str(run / "new.sqlite")]) == 0
+    for name, known in (("review", {"a": {"cat": [], "dog": []}}), ("new", {})):
+        with closing(Database(run / f"{name}.sqlite")) as database:
+            assert Store(database).known() == known
 
 
 def test_a_picture_with_too_few_proposals(run, photos, tmp_path, served):

@@ -200,6 +200,15 @@ def test_a_warm_start_that_is_not_there_is_found_out_first(devkit, store, engine
     assert engine.calls == []
 
 
+def test_no_data_is_found_out_before_weights_are_fetched(tmp_path, monkeypatch, capsys):
+    fetched = mock.Mock(side_effect=AssertionError)
+    monkeypatch.setattr("tag2box.commands.train._require_workable", fetched)
+    (tmp_path / "empty").mkdir()
+    assert main(["train", str(tmp_path / "empty"), "--recipe", "fast", "--out", str(tmp_path / "run")]) == 2
+    assert "the folder is empty" in capsys.readouterr().err
+    fetched.assert_not_called()
+
+
 def a_warm_start(devkit, store, tmp_path, **options):
     return run_train(devkit, store, out=tmp_path / "warm", overrides={**TINY, "rounds.number": 0}, **options)
 

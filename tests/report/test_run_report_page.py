@@ -122,6 +122,18 @@ def test_broken_parts_are_left_out(run, read):
     assert "a: [1" in page.words
 
 
+def test_another_run_s_warm_start_and_a_person_s_decisions_are_told(run, read):
+    rounds = [{"stage": f"round-{number}", "disc": 0.01061 - number * 1e-5, "seconds": 5.0} for number in (1, 2)]
+    write_results(run / "results.csv", [{"stage": "refined", "seconds": 600.0}, *rounds])
+    command = "tag2box train photos --out better --warm-start runs/first --reviewed runs/first/review.sqlite"
+    (run / "args.yaml").write_text(f"# {command}\nseed: 1\n")
+    page = read(write_report(run))
+    for words in ("Warm start of", "runs/first", "Decisions of a person", "runs/first/review.sqlite"):
+        assert words in page.words
+    assert "of training, with the other run's warm start" in page.words
+    assert "stayed at 0.0106 in 2 rounds" in page.words
+
+
 def test_without_ground_truth_no_number_is_made_up(run, read):
     write_results(
         run / "results.csv", [{"stage": "round-1", "disc": 0.2, "seconds": 5}, {"stage": "round-2", "disc": 0.3}]

@@ -45,7 +45,9 @@ def test_all_that_the_nets_say(pair):
     own = look["classes"]["cat"]
     overlap = 37.75 * 40 / (40 * 40 + 39.75 * 40 - 37.75 * 40)  # of the best box with the nearest of each sample
     assert look["uncertainty"] == pytest.approx((1 - overlap + 1 - own["confidence"]) / 2)
-    assert (own["dissimilarity"], own["self_diversity"], own["confidence"]) == class_uncertainty(study, 2)
+    assert (own["dissimilarity"], own["self_diversity"], own["confidence"]) == class_uncertainty(
+        study, 2, own["predicted"][0][0]
+    )
     assert [round(score, 2) for score, _ in own["predicted"]] == [0.9, 0.4, 0.25]
     assert own["suggested"] == [[10, 10, 50, 50], [60, 10, 90, 50]]  # what `label` writes: 0.3 and more
     assert own["samples"] == [[[12.2, 10, 52, 50]], [[12.2, 10, 52, 50], [60, 10, 100, 80]]]  # inside, to a tenth

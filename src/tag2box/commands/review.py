@@ -14,11 +14,12 @@ from rich.console import Console
 
 from tag2box.commands.label import SCORES
 from tag2box.commands.parts import Part, Source, Where, require_known_classes
+from tag2box.commands.reviewed import COPY
 from tag2box.data import Dataset, TaggedImage, open_dataset, read_image
 from tag2box.errors import InputError, name_some, require_packages
 from tag2box.evaluation.tables import counted
 from tag2box.files import make_folder, require_writable
-from tag2box.known import write_known
+from tag2box.known import Known, read_known, write_known
 from tag2box.review.cache import LookCache, file_mark, note_pictures
 from tag2box.review.database import Database
 from tag2box.review.decided import known_of
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 FILE = "review.sqlite"
-LOOKS = 3
+LOOKS = 4
 """Raised when what is kept of a look changes."""
 
 
@@ -79,14 +80,35 @@ def review(
     source = Source(data=data, preset=pair.recipe.data.proposals, **where)
     require_known_classes(source.listed(split), pair.classes, run)
     path = run / FILE if db is None else db
+    new = not path.exists()
     require_writable(path)
     with closing(_listen(port)) as listener:
         part = source.open(split)
+        learnt = _learnt(run, part.dataset) if new else {}
         part = part.subset([bool(image.tags) for image in part.dataset])  # elsewhere there is nothing to decide
         with closing(Database(path)) as database:
             _require_same_pictures(database, part.dataset)
+            _begin_with(Store(database), learnt)
             desk = _make_desk(database, pair, part, run, most)
             _serve(desk, listener, browser, path)
+
+
+def _learnt(run: Path, dataset: Dataset) -> Known:
+    """The decisions that a run has learnt from, where they are on these images."""
+    try:
+        return read_known(run / COPY, dataset) if (run / COPY).is_file() else {}
+    except InputError:  # on others, of another split or data set
+        return {}
+
+
+def _begin_with(store: Store, learnt: Known) -> None:
+    """A new review of a run that has learnt from decisions goes on from these: a file has all of them in the end."""
+    for image, entry in learnt.items():
+        for name, boxes in entry.items():
+            store.decide(image, name, "accepted" if boxes else "rejected", [list(box) for box in boxes], based_on=0)
+    if learnt:
+        decided = counted(sum(map(len, learnt.values())), "decision")
+        Console(highlight=False).print(f"it begins with what the run has learnt from: {decided}", soft_wrap=True)
 
 
 def _require_same_pictures(database: Database, dataset: Dataset) -> None:

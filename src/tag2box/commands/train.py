@@ -59,11 +59,10 @@ def train(
         require_place(run)
     warm_start = _still_to_take(run, warm_start, resume)
     settings = choose_recipe(run, recipe, overrides or {}, resume, warm_start)
-    _require_workable(settings, device)
     if warm_start is not None:
         from tag2box.engine.inheriting import require_warm_start
 
-        require_warm_start(warm_start, settings)
+        require_warm_start(warm_start, settings)  # before another net's weights are fetched
     source = Source(
         data=data,
         images=images,
@@ -72,6 +71,8 @@ def train(
         workers=workers,
         skip_bad_images=skip_bad_images,
     )
+    source.listed(split)  # before weights are fetched for what is no data set
+    _require_workable(settings, device)
     decisions = _decisions(source, split, run, reviewed, resume)
     own, other = _open_parts(source, split, val_split, val_fraction)
     console = Console(highlight=False, quiet=not first)

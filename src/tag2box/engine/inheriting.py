@@ -52,10 +52,8 @@ def require_same_data(other: Path, recipe: Recipe, dataset: Dataset, store: Prop
     _, state = read_state(_checkpoint(other), tensors=False)
     same = state.get("pictures") == fingerprint(dataset, tags=False)
     if not same and state.get("data") != fingerprint(dataset):  # by which older runs know them
-        raise InputError(
-            f"expected the classes and pictures that {other} has learnt from, found others (or, where a review has "
-            "added tags, one with fewer proposals than tags, which is left out)"
-        )
+        found = f"{len(dataset):,} pictures of {len(dataset.classes)} classes"
+        raise InputError(f"expected the classes and pictures that {other} has learnt from, found others ({found})")
     if state.get("known") and not decided:
         raise InputError(f"{other} has learnt from a person's decisions: expected --reviewed, found none")
     if state["phase"] != sum(not phase.round for phase in phases(recipe, len(dataset))):

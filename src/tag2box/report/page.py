@@ -11,7 +11,7 @@ from tag2box.errors import InputError
 from tag2box.files import write_atomically
 from tag2box.report import page_parts as html
 from tag2box.report.findings import read_findings
-from tag2box.report.page_about import About, about_run, about_section
+from tag2box.report.page_about import WARM_START, About, about_run, about_section
 from tag2box.report.page_classes import classes_section, confusion_section
 from tag2box.report.page_examples import examples_section
 from tag2box.report.page_proposals import proposals_section
@@ -55,7 +55,8 @@ def _header(title: str, rows: Sequence[Row], about: About, part: str) -> str:
     counts = [(f"{about.images:,}", "tagged pictures")] if about.images is not None else []
     counts += [(f"{len(about.classes):,}", "classes")] if len(about.classes) > 1 else []
     seconds = _seconds(about, rows)
-    times = [(duration(seconds), "of training")] if math.isfinite(seconds) else []
+    words = "of training, with the other run's warm start" if WARM_START in about.more else "of training"
+    times = [(duration(seconds), words)] if math.isfinite(seconds) else []
     shown = [(big, small) for big, small in figures if big != "–"] + counts + times
     return html.header(title, html.paragraph(story(rows, part), "lead"), html.numbers(shown))
 
@@ -76,9 +77,10 @@ def story(rows: Sequence[Row], part: str = "") -> str:
         words.append("The data has no boxes to compare with, so there is no mAP and no CorLoc.")
     discs = [value for row in rows if math.isfinite(value := number(row, "disc"))]
     if len(discs) > 1:
-        went = "fell" if discs[-1] < discs[0] else "rose"
-        values = " to ".join(format_value("disc", value) for value in (discs[0], discs[-1]))
-        words.append(f"The dissimilarity of the two nets {went} from {values} in {len(discs)} rounds.")
+        first, last = (format_value("disc", value) for value in (discs[0], discs[-1]))
+        went = f"fell from {first} to" if discs[-1] < discs[0] else f"rose from {first} to"
+        went = "stayed at" if first == last else went
+        words.append(f"The dissimilarity of the two nets {went} {last} in {len(discs)} rounds.")
     return " ".join(words)
 
 

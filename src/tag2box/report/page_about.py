@@ -21,11 +21,14 @@ SETTINGS = (
     ("Precision", "precision"),
 )
 """Those of args.yaml that everyone asks for; the rest is shown folded."""
+WARM_START = "Warm start of"
 OPTIONS = (
     ("Recipe", "--recipe"),
     ("Part learnt from", "--split"),
     ("Scored on", "--val-split"),
     ("Held out", "--val-fraction"),
+    (WARM_START, "--warm-start"),
+    ("Decisions of a person", "--reviewed"),
 )
 """Those of the command that args.yaml does not have."""
 

@@ -15,7 +15,6 @@ from tag2box.labels.consensus import agreed
 from tag2box.labels.records import inside
 from tag2box.pair import Pair, Study
 from tag2box.ranking import doubts_of
-from tag2box.uncertainty import class_uncertainty
 
 Box = list[float]
 """x0, y0, x1, y1 in the picture's own pixels, inside it, to a tenth."""
@@ -49,15 +48,15 @@ class Look(TypedDict):
 
 def look_at(pair: Pair, study: Study, image: TaggedImage, scores: Mapping[str, float]) -> Look:
     """What the nets say of a picture. `scores` are the least of a label by the prediction and the conditional net."""
-    gamma, inference = pair.recipe.rounds.gamma, pair.recipe.inference
-    whatever = replace(inference, parts=0.0)  # of parts it is for labels to say
+    whatever = replace(pair.recipe.inference, parts=0.0)  # of parts it is for labels to say
     found = select_detections(study.choice, study.boxes, whatever, size=image.size, best_of_each=True)
     suggested = _labels(pair, found, image, scores["prediction"])
     by_samples = _labels(pair, agreed(study), image, scores["conditional"])
+    doubted = doubts_of(pair, image, study)  # as `tag2box rank` orders pictures
+    measures = {one.name: one.doubts.labels for one in doubted.classes}
 
     def of_class(name: str) -> ClassLook:
-        label = pair.classes.index(name) + 1
-        own = class_uncertainty(study, label, gamma)
+        label, own = pair.classes.index(name) + 1, measures[name]
         return {
             "confidence": own.confidence,
             "dissimilarity": own.dissimilarity,
@@ -68,7 +67,7 @@ def look_at(pair: Pair, study: Study, image: TaggedImage, scores: Mapping[str, f
             "agreed": by_samples[name],
         }
 
-    doubts = doubts_of(pair, image, study).doubts  # as `tag2box rank` orders pictures
+    doubts = doubted.doubts
     return {"uncertainty": doubts and doubts.doubt, "classes": {name: of_class(name) for name in image.tags}}
 
 
