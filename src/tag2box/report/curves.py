@@ -192,10 +192,16 @@ def line_name(column: str) -> str:
 
 
 def short_value(column: str, value: float) -> str:
-    """A value beside its line's name."""
+    """A value beside its line's name, short enough for the room there.
+
+    >>> [short_value("div_cc", value) for value in (0.0552, 0.00297, 0.000736, 0.00002)]
+    ['0.055', '0.00297', '0.00074', '2e-05']
+    """
     if column in ("map", "corloc"):
         return f"{value:.1f}"
-    return f"{value:.3f}" if 0.01 <= abs(value) < 100 else f"{value:.3g}"
+    if 0.01 <= abs(value) < 100:
+        return f"{value:.3f}"
+    return f"{value:.2g}" if abs(value) < 0.001 else f"{value:.3g}"
 
 
 def _tidy(axes: "Axes", title: str) -> None:
