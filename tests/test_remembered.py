@@ -1,10 +1,13 @@
 """What a run remembers of the pictures it learnt from."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 
+from tag2box import remembered
 from tag2box.errors import InputError
 from tag2box.remembered import FILE, favoured, load_places, recall_of, save_places
 
@@ -44,6 +47,17 @@ def test_a_picture_by_its_name_with_the_proposals_after_those_looked_at(run):
 @pytest.mark.parametrize("change", [lambda rows: rows[:2], lambda rows: rows[::-1], lambda rows: rows + 1])
 def test_nothing_where_the_proposals_are_others(run, change):
     assert recall_of(run)("a b", change(BOXES[0].numpy())) is None
+
+
+def test_the_file_is_opened_once_and_asked_by_any_thread(run, monkeypatch):
+    """With thousands of pictures, to read what is in it takes longer than a GPU takes for one of them."""
+    opened, opens = [], remembered.safe_open
+    monkeypatch.setattr(remembered, "safe_open", lambda *how: opened.append(how) or opens(*how))
+    recall = recall_of(run)
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda _: recall("a b", BOXES[0].numpy()), range(9)))
+    assert all(torch.equal(one, found[0]) for one in found)
+    assert len(opened) == 1
 
 
 def test_nothing_of_other_pictures_other_runs_and_detectors_alone(run, tmp_path):

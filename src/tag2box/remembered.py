@@ -65,9 +65,14 @@ def require_regions(path: Path, proposals: Sequence[NDArray[Any]]) -> None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
+    with _told_of(path), safe_open(path, "pt") as kept:
+        yield kept
+
+
+@contextmanager
+def _told_of(path: Path) -> Iterator[None]:
     try:
-        with safe_open(path, "pt") as kept:
-            yield kept
+        yield
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path}: expected hints that a run has kept, found something else ({error})") from None
 
@@ -77,14 +82,15 @@ def recall_of(run: Path) -> Recall:
     path = run / "weights" / FILE
     if not path.is_file():
         return lambda id, proposals: None
-    with _opened(path) as kept:
-        ids = json.loads((kept.metadata() or {}).get("ids", "[]"))  # before it was for labels too, names were not kept
+    with _told_of(path):
+        kept: Any = safe_open(path, "pt")  # it stays open: to read what is in it takes longer than a picture on a GPU
+    ids = json.loads((kept.metadata() or {}).get("ids", "[]"))  # before it was for labels too, names were not kept
     numbers = {id: index for index, id in enumerate(ids)}
 
     def recall(id: str, proposals: NDArray[Any]) -> Tensor | None:
         if id not in numbers:
             return None
-        with _opened(path) as kept:
+        with _told_of(path):
             places, boxes = (kept.get_tensor(f"{name}.{numbers[id]}") for name in ("places", "boxes"))
         places = places[len(places) - len(boxes) :]  # boxes that were found come first
         if len(proposals) < len(boxes) or not np.array_equal(proposals[: len(boxes)], boxes.numpy()):
