@@ -82,6 +82,8 @@ def on_canvas(pixels: Tensor) -> Tensor:
     """A picture [3, h, w] with zeros to the right and below, as its device would have it."""
     height, width = pixels.shape[1:]
     across, down = canvas((width, height), pixels.device)
+    if (across, down) == (width, height):
+        return pixels  # padding by nothing would copy
     return functional.pad(pixels, (0, across - width, 0, down - height))
 
 
