@@ -24,6 +24,17 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture
+def canvas_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures are padded on the CPU as a GPU has them."""
+    import torch
+
+    from tag2box.inference import canvas
+
+    for module in ("inference", "detector"):
+        monkeypatch.setattr(f"tag2box.{module}.canvas", lambda size, device: canvas(size, torch.device("cuda")))
+
+
+@pytest.fixture
 def save_picture() -> Callable[..., Path]:
     """`save_picture(path, size=(32, 24), mode="RGB", **options for Pillow)`: noise that differs from path to path."""
     return _save_picture

@@ -283,14 +283,9 @@ def test_pictures_go_through_the_net_together(detector, picture, monkeypatch):
         detector.predict(picture, proposals=BOXES, batch=0)
 
 
+@pytest.mark.usefixtures("canvas_of_a_gpu")
 def test_on_a_gpu_pictures_of_like_sizes_go_together(detector, monkeypatch):
     """They are padded to one canvas there. Which one is all that a device decides here, so a CPU can take its place."""
-
-    def as_on_a_gpu(size, device):
-        return (-(-size[0] // 64) * 64, -(-size[1] // 64) * 64)
-
-    monkeypatch.setattr("tag2box.inference.canvas", as_on_a_gpu)
-    monkeypatch.setattr("tag2box.detector.canvas", as_on_a_gpu)
     rng = np.random.default_rng(1)
     pictures = [rng.integers(0, 256, (48, width, 3), dtype=np.uint8) for width in (60, 64, 62, 70)]
     seen, original = [], detector.net.trunk.features

@@ -286,14 +286,10 @@ def test_several_are_seen_as_each_alone():
         torch.testing.assert_close(moved, alone[1])
 
 
-def as_on_a_gpu(size, device):
-    return (-(-size[0] // 64) * 64, -(-size[1] // 64) * 64)
-
-
 @pytest.mark.parametrize("flip", [False, True])
-def test_pictures_on_one_canvas_are_seen_as_each_alone(monkeypatch, flip):
+@pytest.mark.usefixtures("canvas_of_a_gpu")
+def test_pictures_on_one_canvas_are_seen_as_each_alone(flip):
     """Of other sizes, padded as on a GPU: what is right and below is nothing, mirrored or not, and boxes know it."""
-    monkeypatch.setattr("tag2box.inference.canvas", as_on_a_gpu)
     generator = torch.Generator().manual_seed(0)
     images = [
         torch.randint(1, 256, (3, *size), dtype=torch.uint8, generator=generator) for size in ((20, 40), (20, 60))

@@ -166,11 +166,9 @@ def test_the_map_is_computed_once_and_nothing_changes(tta, monkeypatch):
 
 
 @pytest.mark.parametrize("tta", [False, True])
-def test_on_a_gpu_pictures_of_like_sizes_propose_together(tta, monkeypatch):
+@pytest.mark.usefixtures("canvas_of_a_gpu")
+def test_on_a_gpu_pictures_of_like_sizes_propose_together(tta):
     """Padded to one canvas there; of each it proposes within its own edges. A CPU takes the device's place."""
-    for module in ("inference", "detector"):
-        rounded = lambda size, device: (-(-size[0] // 64) * 64, -(-size[1] // 64) * 64)  # noqa: E731
-        monkeypatch.setattr(f"tag2box.{module}.canvas", rounded)
     detector = make_detector(make_recipe(**{"data.max_proposals": 40}))
     detector.net.proposer = Proposer(channels=detector.net.trunk.channels, stride=detector.net.trunk.stride).eval()
     rng = np.random.default_rng(0)
