@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from tag2box.config import Recipe
 from tag2box.data.records import TaggedImage
 from tag2box.pair import Study
-from tag2box.ranking import BY, DoubtedImage, Doubts, box_distance, doubts_of, in_order
+from tag2box.ranking import BY, DoubtedImage, Doubts, box_distance, doubt_of, doubts_of, in_order
 from tag2box.uncertainty import Uncertainty, class_uncertainty, image_uncertainty
 
 PAIR = SimpleNamespace(classes=("cat", "dog", "yak"), recipe=Recipe())
@@ -48,6 +49,16 @@ def test_the_distance_against_a_loop(seed, samples, label):
     assert box_distance(study, label, tuple(box)) == pytest.approx(apart / samples, abs=1e-5)
 
 
+@given(st.floats(0, 1), st.floats(0.001, 0.999))
+def test_a_doubt_is_confidence_and_distance_in_log_odds(distance, confidence):
+    odds = math.log(confidence / (1 - confidence))
+    assert doubt_of(distance, confidence) == pytest.approx(1 / (1 + math.exp(odds - distance)))
+
+
+def test_the_ends_of_confidence_leave_no_room():
+    assert [doubt_of(distance, sure) for sure in (0.0, 1.0) for distance in (0.0, 1.0)] == [1.0, 1.0, 0.0, 0.0]
+
+
 def test_a_picture_and_its_tags():
     study = random_study(3)
     image = TaggedImage("x", "x.jpg", (100, 100), ("cat", "yak"))
@@ -62,7 +73,7 @@ def test_a_picture_and_its_tags():
         assert one.box == pytest.approx(study.boxes[best, label].tolist())
         score = float(study.probabilities[best, label])
         distance, labels = box_distance(study, label, one.box), class_uncertainty(study, label, score)
-        assert one.doubts == (pytest.approx((distance + 1 - score) / 2), distance, labels)
+        assert one.doubts == (pytest.approx(doubt_of(distance, score)), distance, labels)
     assert found.doubts.distance == max(one.doubts.distance for one in found.classes)
     assert found.doubts.doubt == max(one.doubts.doubt for one in found.classes)
     first, second = (one.doubts.by("dissimilarity") for one in found.classes)

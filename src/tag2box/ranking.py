@@ -3,12 +3,14 @@
 Beside the measures of `uncertainty.py`, which are about the labels of proposals, there is one about boxes: how far the
 conditional net's are from the detector's best one. It is DIV(p, c) of eq. 8 with 1 − IoU for a loss: the dissimilarity
 of the nets plus γ times the self-diversity of the samples, since a single best box has no diversity of its own. It and
-the detector's confidence know different things, so the two together are the doubt that pictures are ordered by
+the detector's confidence know different things, so the two together are the doubt that pictures are ordered by: in log
+odds, since detectors are sure of most of what they find, and nearly all of their confidence lies close to 1
 (docs/rank.md).
 """
 
 import csv
 import io
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -36,7 +38,7 @@ class Doubts(NamedTuple):
     """About a picture, or one of its tags."""
 
     doubt: float
-    """The mean of the distance and of what confidence lacks to 1; of a picture, that of its most doubtful tag."""
+    """Of distance and confidence, `doubt_of`; of a picture, that of its most doubtful tag."""
     distance: float
     """Between the nets' boxes, 0 to 1; of a picture, that of the tag where it is greatest."""
     labels: Uncertainty
@@ -102,12 +104,22 @@ def doubts_of(pair: Pair, image: TaggedImage, study: Study | None, by: str = BY[
         label = pair.classes.index(name) + 1
         box, score = best[label]
         labels, distance = class_uncertainty(study, label, score, gamma), box_distance(study, label, box)
-        classes.append(DoubtedClass(name, box, Doubts((distance + 1 - score) / 2, distance, labels)))
+        classes.append(DoubtedClass(name, box, Doubts(doubt_of(distance, score), distance, labels)))
     classes.sort(key=lambda one: -one.doubts.by(by))
     doubt = max((one.doubts.doubt for one in classes), default=0.0)
     distance = max((one.doubts.distance for one in classes), default=0.0)
     least = min((one.doubts.labels.confidence for one in classes), default=1.0)  # without a tag nothing is to be found
     return DoubtedImage(image, Doubts(doubt, distance, image_uncertainty(study, least, gamma)), tuple(classes))
+
+
+def doubt_of(distance: float, confidence: float) -> float:
+    """1 − confidence where all samples have the very box, and odds e times as high where none touches it.
+
+    >>> round(doubt_of(0.0, 0.9), 3), round(doubt_of(1.0, 0.9), 3)  # odds of 1 : 9 and of 2.72 : 9
+    (0.1, 0.232)
+    """
+    against = (1 - confidence) * math.exp(distance)
+    return against / (against + confidence)
 
 
 def box_distance(study: Study, label: int, box: Box) -> float:

@@ -1,4 +1,5 @@
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -44,7 +45,8 @@ def test_all_that_the_nets_say(pair):
     look = look_at(pair, study, IMAGE, SCORES)
     own = look["classes"]["cat"]
     overlap = 37.75 * 40 / (40 * 40 + 39.75 * 40 - 37.75 * 40)  # of the best box with the nearest of each sample
-    assert look["uncertainty"] == pytest.approx((1 - overlap + 1 - own["confidence"]) / 2)
+    odds = math.exp(1 - overlap) * (1 - own["confidence"]) / own["confidence"]
+    assert look["uncertainty"] == pytest.approx(odds / (1 + odds))
     assert (own["dissimilarity"], own["self_diversity"], own["confidence"]) == class_uncertainty(
         study, 2, own["predicted"][0][0]
     )

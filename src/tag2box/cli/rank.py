@@ -16,7 +16,7 @@ def parser() -> Parser:
         "the best box of each tag as CSV, and beside it the first as pictures with both nets' boxes. Where DATA has\n"
         "boxes, it also says how well each score knows which boxes are wrong.",
         "scores (of each tag, and of the picture):\n"
-        "  doubt           the mean of the next, and of what confidence lacks to 1\n"
+        "  doubt           of the next and of what confidence lacks to 1, in log odds\n"
         "  distance        1 - IoU of the prediction net's best box with those in the conditional net's samples;\n"
         "                  of a picture, like doubt, that of its worst tag\n"
         "  dissimilarity   of the two nets' labels of the proposals, as in training\n"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 FILE = "review.sqlite"
-LOOKS = 4
+LOOKS = 5
 """Raised when what is kept of a look changes."""
 
 
