@@ -103,7 +103,7 @@ class Detector:
         images: Picture | Iterable[Picture],
         *,
         proposals: NDArray[Any] | Sequence[NDArray[Any]] | None = None,
-        score: float = 0.3,
+        score: float = 0.5,
         max_detections: int | None = None,
         tta: bool = False,
         batch: int = 1,

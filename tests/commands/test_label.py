@@ -72,7 +72,7 @@ def test_every_tag_and_no_other(run, photos, store, tmp_path, by, score, capsys)
     assert [image.tags for image in labelled] == [("cat",), ("cat", "dog"), ()]  # `c` has no tag: only difficult cats
     about = json.loads((tmp_path / "out" / "tag2box.json").read_text())
     assert about["by"] == by
-    assert about["score"] == ({"prediction": 0.3, "conditional": 0.1}[by] if score is None else score)
+    assert about["score"] == ({"prediction": 0.7, "conditional": 0.1}[by] if score is None else score)
     out = capsys.readouterr().out
     assert f"in 2 images, by the {by} net" in out
     assert str(tmp_path / "out" / "annotations" / "instances_test.json") in out

@@ -45,7 +45,7 @@ def parser() -> Parser:
         "--score",
         metavar="X",
         type=float,
-        help="the least that a label must have, but for the best of each tag (default: 0.3, conditional: 0.1)",
+        help="the least that a label must have, but for the best of each tag (default: 0.7, conditional: 0.1)",
     )
     made.add_argument("--parts", action="store_true", help="keep boxes that lie inside a larger one of their class")
     made.add_argument("--images-as", metavar="HOW", help="link (default), copy or none: the pictures beside the labels")

@@ -26,7 +26,7 @@ def parser() -> Parser:
     )
     made.add_argument("run", metavar="RUN", type=Path, help="a run directory or a detector's file")
     made.add_argument("images", metavar="IMAGE", nargs="+", type=str, help="pictures, folders, patterns, videos")
-    made.add_argument("--score", metavar="X", type=float, default=0.3, help="the least to be shown (default: 0.3)")
+    made.add_argument("--score", metavar="X", type=float, default=0.5, help="the least to be shown (default: 0.5)")
     made.add_argument(
         "--max-detections", metavar="N", type=int, help="of a picture (default: the recipe's, mostly 100)"
     )

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from tag2box.inference import Found
     from tag2box.pair import Pair
 
-SCORES = {"prediction": 0.3, "conditional": 0.1}
-"""Which net says where things are, and the score from which its boxes become labels: the best F1 on the demo data."""
+SCORES = {"prediction": 0.7, "conditional": 0.1}
+"""Which net says where things are, and the score from which its boxes become labels: the best F1 (docs/labels.md)."""
 
 
 def label_dataset(

@@ -35,7 +35,7 @@ def predict(
     images: Sequence[str],
     *,
     out: Path | None = None,
-    score: float = 0.3,
+    score: float = 0.5,
     max_detections: int | None = None,
     tta: bool = False,
     batch: int = 1,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 from rich.console import Console
 
-from tag2box.commands.label import SCORES
 from tag2box.commands.parts import Part, Source, Where, require_known_classes
 from tag2box.data import read_image
 from tag2box.errors import InputError
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
     from tag2box.detector import Detector
 
 NAME = "rpn.safetensors"
+LEAST = 0.3
+"""What a box scores at least that is learnt from. Less than a label: here one missed costs more than one too many."""
 MEASURED = 500
 """Of more pictures so many, spread evenly, say how much the proposals reach."""
 
@@ -53,7 +54,7 @@ def teach_to_propose(
     part = source.open(split)
     detector.net.proposer = None  # it looks with the proposals of the data set
     found = detect_dataset(detector, part.dataset, part.store, best_of_each=True, recall=recall_of(run))
-    labelled = choose(found, part.dataset, SCORES["prediction"])
+    labelled = choose(found, part.dataset, LEAST)
     boxes = [torch.tensor([label.box for label in image.labels]).reshape(-1, 4) for image in labelled.images]
     learn_to_propose(detector, part.dataset, boxes, epochs=epochs)
     save_detector(file, detector.net, detector.recipe, detector.classes)
