@@ -9,7 +9,7 @@ Parts, in their order:
     table4  the paper's ablations, rounds from that warm start: OUT/both, PW_c, PW_p, neither
     file    what the detector's file costs and gains: half precision, fewer bits, several scales and mirrored (--tta)
     labels  precision and recall of `tag2box label`'s boxes, by class, on what was learnt from and on what was held out
-    rank    how well doubts of `tag2box rank` know which boxes are wrong, on what was held out
+    rank    how well doubts of `tag2box rank` know which boxes are wrong, on the same two
 
 The last three are of --run, by default OUT/both. Runs that are there already are taken as they are, and those that were
 stopped go on. A fifth of trainval is held out, as in `tag2box train --val-fraction 0.2`.
@@ -167,11 +167,12 @@ def labels(args: argparse.Namespace) -> None:
 
 
 def rank(args: argparse.Namespace) -> None:
-    """AUROC and the area under the risk–coverage curve of every score, on pictures that were held out."""
-    _, other = parts_of(args)
-    scores = score_ranking(rank_part(open_pair(args.run, "auto"), other), other.truth)
-    assert scores is not None
-    print_scores("held-out pictures", scores)
+    """AUROC and the area under the risk–coverage curve of every score."""
+    pair = open_pair(args.run, "auto")
+    for name, part in zip(("held out", "learnt from"), reversed(parts_of(args)), strict=True):
+        scores = score_ranking(rank_part(pair, part), part.truth)
+        assert scores is not None
+        print_scores(f"pictures {name}", scores)
 
 
 def parts_of(args: argparse.Namespace) -> tuple[Part, Part]:
