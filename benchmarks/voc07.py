@@ -83,7 +83,7 @@ def warm(args: argparse.Namespace) -> None:
 
 def table4(args: argparse.Namespace) -> None:
     """Rounds from one warm start, with and without each of the two terms."""
-    start = ensure_run(args, "warm", 0)
+    start = args.warm_start or ensure_run(args, "warm", 0)
     print("| | " + " | ".join(f"round {one + 1}" for one in range(args.rounds)) + " | CorLoc | DISC |")
     print("|---|" + "---:|" * (args.rounds + 2))
     for name, overrides in ABLATIONS.items():
@@ -212,6 +212,7 @@ def main() -> int:
     parser.add_argument("--weights", type=Path, help="of the trunk (--backbone.weights)")
     parser.add_argument("--proposals", type=Path)
     parser.add_argument("--rounds", type=int, default=6, help="of the ablations (default: 6)")
+    parser.add_argument("--warm-start", type=Path, help="of table4: another run's (default: OUT/warm)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--most", type=int, help="pictures of each part that file, labels and rank look at")
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="as --FIELD VALUE of train")

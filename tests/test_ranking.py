@@ -122,14 +122,14 @@ def test_every_doubt_by_name():
 
 def test_the_order():
     def image(id, *numbers):
-        doubts = Doubts((numbers[0] + 1 - numbers[3]) / 2, numbers[0], Uncertainty(*numbers[1:])) if numbers else None
+        doubts = Doubts(doubt_of(numbers[0], numbers[3]), numbers[0], Uncertainty(*numbers[1:])) if numbers else None
         return DoubtedImage(TaggedImage(id, id, (9, 9), ()), doubts, ())
 
     images = [
-        image("sure", 0.1, 0.1, 0.1, 0.9),
+        image("sure", 0.1, 0.1, 0.1, 0.94),
         image("far", 1.0, 0.0, 0.0, 0.8),
         image("far and unsure", 1.0, 0.0, 0.0, 0.2),
-        image("split", 0.2, 0.5, 0.3, 0.95),
+        image("split", 0.6, 0.5, 0.3, 0.95),
         image("unknown"),
     ]
 

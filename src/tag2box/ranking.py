@@ -2,10 +2,9 @@
 
 Beside the measures of `uncertainty.py`, which are about the labels of proposals, there is one about boxes: how far the
 conditional net's are from the detector's best one. It is DIV(p, c) of eq. 8 with 1 − IoU for a loss: the dissimilarity
-of the nets plus γ times the self-diversity of the samples, since a single best box has no diversity of its own. It and
-the detector's confidence know different things, so the two together are the doubt that pictures are ordered by: in log
-odds, since detectors are sure of most of what they find, and nearly all of their confidence lies close to 1
-(docs/rank.md).
+of the nets plus γ times the self-diversity of the samples, since a single best box has no diversity of its own. Little
+of it is new to the detector's confidence, and some is: the two together are the doubt that pictures are ordered by. In
+log odds, since many confidences lie close to 1, where in a mean they would all be the same (docs/rank.md).
 """
 
 import csv

@@ -102,6 +102,7 @@ def test_a_new_review_begins_with_what_the_run_has_learnt_from(run, photos, prop
     assert "begins with" not in capsys.readouterr().out
     write_known(run / "known.json", {"elsewhere": {"cat": []}})
     assert main([*words, "--db", str(run / "new.sqlite")]) == 0
+    assert "left out what the run has learnt from: " in capsys.readouterr().out
     for name, known in (("review", {"a": {"cat": [], "dog": []}}), ("new", {})):
         with closing(Database(run / f"{name}.sqlite")) as database:
             assert Store(database).known() == known

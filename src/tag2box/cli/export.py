@@ -32,7 +32,7 @@ def parser() -> Parser:
     )
     made.add_argument("--max-proposals", metavar="N", type=int, help="the first so many count (default: the run's)")
     usual = made.add_argument_group("what the file takes where it is not told otherwise")
-    usual.add_argument("--score", metavar="F", type=float, default=0.3, help="least of a detection (default: 0.3)")
+    usual.add_argument("--score", metavar="F", type=float, default=0.5, help="least of a detection (default: 0.5)")
     usual.add_argument(
         "--nms", metavar="F", type=float, help="IoU above which the lesser box goes (default: the run's)"
     )

@@ -24,7 +24,7 @@ def parser() -> Parser:
         "examples:\n"
         "  tag2box label runs/photos-1 photos/ --format yolo\n"
         "  tag2box label runs/photos-1 photos/ --format label-studio --known boxes.json --out to-check\n"
-        "  tag2box label runs/voc VOCdevkit/VOC2007 --split trainval --format coco --score 0.5 --images-as none",
+        "  tag2box label runs/voc VOCdevkit/VOC2007 --split trainval --format coco --score 0.9 --images-as none",
         usage="tag2box label RUN DATA --format FORMAT [options]",
     )
     add_run_and_data(made)

@@ -19,7 +19,7 @@ def parser() -> Parser:
         "classes), category, bbox (x, y, width, height) and score. `tag2box evaluate --detections` reads it.\n\n"
         "examples:\n"
         "  tag2box predict runs/photos-1 holiday/\n"
-        '  tag2box predict runs/photos-1 a.jpg "more/**/*.png" --score 0.5 --out found\n'
+        '  tag2box predict runs/photos-1 a.jpg "more/**/*.png" --score 0.8 --out found\n'
         "  tag2box predict runs/photos-1 clip.mp4 --every 0.5s\n"
         "  tag2box predict best.safetensors pictures/ --no-pictures --score 0.001 --batch 8 --tta",
         usage="tag2box predict RUN IMAGE... [options]",

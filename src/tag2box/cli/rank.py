@@ -11,12 +11,12 @@ from tag2box.cli.run_options import add_looking, add_run_and_data, run_and_data
 def parser() -> Parser:
     """Its options."""
     made = make_parser(
-        "Put pictures in the order in which a human look pays most: first those where the two nets of a run differ\n"
-        "most. RUN is a run directory of `tag2box train` with both nets. Prints the first, writes all of them with\n"
-        "the best box of each tag as CSV, and beside it the first as pictures with both nets' boxes. Where DATA has\n"
-        "boxes, it also says how well each score knows which boxes are wrong.",
+        "Put pictures in the order in which a human look pays most: first those that the detector is least sure of,\n"
+        "the more so where the two nets of a run differ. RUN is a run directory of `tag2box train` with both nets.\n"
+        "Prints the first, writes all of them with the best box of each tag as CSV, and beside it the first as\n"
+        "pictures with both nets' boxes. Where DATA has boxes, it also says how well each score knows which are wrong.",
         "scores (of each tag, and of the picture):\n"
-        "  doubt           of the next and of what confidence lacks to 1, in log odds\n"
+        "  doubt           1 - confidence, its odds up to e times as high the farther the nets' boxes are apart\n"
         "  distance        1 - IoU of the prediction net's best box with those in the conditional net's samples;\n"
         "                  of a picture, like doubt, that of its worst tag\n"
         "  dissimilarity   of the two nets' labels of the proposals, as in training\n"

@@ -12,9 +12,9 @@ def parser() -> Parser:
     """Its options."""
     made = make_parser(
         "Teach the detector of a run to propose boxes itself: a region proposal network on its own features, taught\n"
-        "by the boxes that it finds in DATA, as `tag2box label` would write them. The result is one file, which\n"
-        "`predict` and `evaluate` take in place of RUN and which needs no selective search. Trunk and head stay as\n"
-        "they are, and so does RUN's own detector.",
+        "by the boxes of tagged classes that it finds in DATA with a score of 0.3 or more. The result is one file,\n"
+        "which `predict` and `evaluate` take in place of RUN and which needs no selective search. Trunk and head\n"
+        "stay as they are, and so does RUN's own detector.",
         f"{DATA_FORMATS}\n\n"
         "examples:\n"
         "  tag2box rpn runs/photos-1 photos/\n"

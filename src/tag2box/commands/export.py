@@ -28,7 +28,7 @@ def export_run(
     *,
     format: str = "onnx",
     out: Path | None = None,
-    score: float = 0.3,
+    score: float = 0.5,
     nms: float | None = None,
     max_detections: int | None = None,
     scale: int | None = None,
@@ -40,7 +40,7 @@ def export_run(
 ) -> Path:
     """Write the detector of a run directory or file, compare it with PyTorch unless told not to, and say where it is.
 
-    score, nms, max_detections: what the file takes where it is not told otherwise; by default 0.3 and the recipe's.
+    score, nms, max_detections: what the file takes where it is not told otherwise; by default 0.5 and the recipe's.
     scale: the short side at which it sees pictures; by default the recipe's, which must then be one.
     max_proposals: the first so many count; by default the recipe's.
     check: a data set to compare on, in place of drawn pictures; `split` and `images` say which part of it.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tag2box.pair import Pair
 
 SCORES = {"prediction": 0.7, "conditional": 0.1}
-"""Which net says where things are, and the score from which its boxes become labels: the best F1 (docs/labels.md)."""
+"""Which net says where things are, and the score from which its boxes become labels: docs/labels.md has why."""
 
 
 def label_dataset(

@@ -97,7 +97,8 @@ def _learnt(run: Path, dataset: Dataset) -> Known:
     """The decisions that a run has learnt from, where they are on these images."""
     try:
         return read_known(run / COPY, dataset) if (run / COPY).is_file() else {}
-    except InputError:  # on others, of another split or data set
+    except InputError as error:  # on others, of another split or data set; or the file is broken
+        Console(highlight=False, markup=False).print(f"left out what the run has learnt from: {error}", soft_wrap=True)
         return {}
 
 

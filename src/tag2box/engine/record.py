@@ -22,6 +22,8 @@ from tag2box.nets.prediction import PredictionNet
 Row = dict[str, Any]
 SHOWN = 10
 """Pictures that are followed over the rounds."""
+LEAST = 0.3
+"""What a box of the prediction net must score to be drawn there: low, so that the first rounds have some too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,7 @@ def _follow_one(
     found = select_detections(
         sampled.probabilities[first:],
         sampled.boxes[first:] * scale,
-        replace(recipe.inference, min_score=0.3, max_detections=10),
+        replace(recipe.inference, min_score=LEAST, max_detections=10),
         size=image.size,
     )
     return Followed(
