@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -352,7 +353,7 @@ def test_resuming_clears_what_was_half_written(world, make_recipe, tmp_path):
 
 
 def test_noise_has_streams_of_its_own(world, make_recipe, tmp_path, monkeypatch):
-    """Not the one that chose scales and sides, or noise would go with them; and one for each process."""
+    """Not the one that chose scales and sides, or noise would go with them; and one for each process and part."""
     recipe = make_recipe()
     run = Run(world.dataset, world.store, recipe, tmp_path, evaluate=None, val=None, report=None, device="cpu")
     run.nets.start_rounds(recipe, run.fabric.device)
@@ -360,6 +361,7 @@ def test_noise_has_streams_of_its_own(world, make_recipe, tmp_path, monkeypatch)
     views = run.feed.views(1, phase, 0)
     _, noise, _ = run._inputs(phase, views)
     assert torch.equal(noise, run._inputs(phase, views)[1])
+    assert not torch.equal(noise, run._inputs(phase, views, part=1)[1])
     assert not torch.equal(noise, noise_for(views, 3, generator_for(recipe.seed, 1, 0)))
     monkeypatch.setattr(type(run.fabric), "global_rank", 1)
     assert not torch.equal(noise, run._inputs(phase, views)[1])
@@ -370,11 +372,11 @@ def test_a_loss_that_is_not_finite_stops_the_run(world, make_recipe, tmp_path, m
     monkeypatch.setattr(loop, "SAVE_EVERY_S", 0.0)
     one_step, poisoned = Run._one_step, []
 
-    def poison(run, phase, module, optimiser):
+    def poison(run, phase, module, optimiser, views):
         if phase.kind == "prediction" and run.step == accumulate and not poisoned:
             poisoned.append(run.checkpoint.read_bytes())
             next(iter(run.nets["prediction"].predictor.parameters())).data[0] = float("nan")
-        return one_step(run, phase, module, optimiser)
+        return one_step(run, phase, module, optimiser, views)
 
     monkeypatch.setattr(Run, "_one_step", poison)
     recipe = make_recipe(optimiser={"images": 1, "accumulate": accumulate})
@@ -393,23 +395,56 @@ def test_a_rate_beyond_reason(world, make_recipe, tmp_path):
         train_run(world.dataset, world.store, recipe, tmp_path, device="cpu")
 
 
-@pytest.mark.parametrize(
-    ("images", "advice"),
-    [
-        (4, r"--optimiser.images 2 --optimiser.accumulate 2 --optimiser.warmup 6 --warm.least_steps 14$"),
-        (3, r"--optimiser.images 1 --optimiser.accumulate 3 --optimiser.warmup 9 --warm.least_steps 21$"),
-        (1, r"fewer --data.max_proposals or smaller --data.scales$"),
-    ],
-)
-def test_too_little_memory_says_what_to_try(world, make_recipe, tmp_path, monkeypatch, images, advice):
+def test_with_too_little_memory_it_learns_the_same_in_parts(world, make_recipe, tmp_path, monkeypatch, capsys):
+    """Two of four pictures at once; then, with half of an update's gradients there, one. No dropout, no noise."""
+    recipe = make_recipe(optimiser={"images": 4, "accumulate": 2}, rounds={"noise": False})
+    train_run(world.dataset, world.store, recipe, tmp_path / "whole", device="cpu")
+    inputs = Run._inputs
+
+    def too_much(run, phase, views, part=0):
+        half_done = phase.kind == "prediction" and run.step % 2 == 1 and part == 1
+        if len(views) > 2 or (len(views) == 2 and half_done):
+            raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 40 GiB")
+        return inputs(run, phase, views, part)
+
+    monkeypatch.setattr(Run, "_inputs", too_much)
+    train_run(world.dataset, world.store, recipe, tmp_path / "parts", device="cpu")
+    assert capsys.readouterr().err.splitlines() == [
+        "cpu has too little memory (warm start): of 4 pictures in a step 2 go through the net at once now",
+        "cpu has too little memory (round 1, prediction net): of 4 pictures in a step 1 go through the net at once now",
+    ]
+    whole, parts = (read_state(tmp_path / name / "weights" / "state.safetensors") for name in ("whole", "parts"))
+    assert whole[0].keys() == parts[0].keys()
+    for name, value in whole[0].items():
+        torch.testing.assert_close(parts[0][name], value, rtol=1e-3, atol=1e-5, msg=name)
+    assert "at_once" not in whole[1]
+    again = Run(
+        world.dataset, world.store, recipe, tmp_path / "parts", evaluate=None, val=None, report=None, device="cpu"
+    )
+    again.resume()
+    assert again.at_once == 1
+
+
+@pytest.mark.parametrize("images", [4, 3, 1])
+def test_too_little_memory_for_one_picture_says_what_to_try(world, make_recipe, tmp_path, monkeypatch, images):
     def too_much(*args):
         raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 40 GiB")
 
     monkeypatch.setattr(Run, "_one_step", too_much)
     recipe = make_recipe(optimiser={"images": images, "warmup": 3}, warm={"least_steps": 7})
+    advice = r"fewer --data.max_proposals or smaller --data.scales$"
     with pytest.raises(TrainingError, match=rf"^cpu has too little memory \(warm start\): .* with {advice}") as error:
         train_run(world.dataset, world.store, recipe, tmp_path, device="cpu")
     assert "\n" not in str(error.value)
+
+
+def test_several_processes_with_too_little_memory_are_told_what_to_try(make_recipe):
+    """One of them cannot go its own way: the others would wait for it."""
+    recipe = make_recipe(optimiser={"images": 4, "warmup": 3}, warm={"least_steps": 7})
+    run = SimpleNamespace(fabric=SimpleNamespace(device="cuda:1", world_size=2), recipe=recipe, at_once=None)
+    advice = r"--optimiser.images 2 --optimiser.accumulate 2 --optimiser.warmup 6 --warm.least_steps 14$"
+    with pytest.raises(TrainingError, match=rf"^cuda:1 has too little memory \(warm start\): .* with {advice}"):
+        Run._take_fewer_at_once(run, phases(recipe, 12)[0], 2, torch.OutOfMemoryError())
 
 
 def test_few_threads_are_given_back():
@@ -424,9 +459,10 @@ def test_few_threads_are_given_back():
 
 
 def test_less_memory_for_several_processes_and_drawn_proposals(make_recipe):
-    assert less_memory(make_recipe(optimiser={"images": 4, "warmup": 0}), 4).startswith("fewer --data.max_proposals")
-    assert "--optimiser.images 2 --optimiser.accumulate 3" in less_memory(make_recipe(optimiser={"images": 6}), 2)
-    assert "--data.drawn_proposals" in less_memory(make_recipe(optimiser={"images": 1}, data={"drawn_proposals": 9}), 1)
+    assert less_memory(make_recipe(optimiser={"images": 4}), 4, 1).startswith("fewer --data.max_proposals")
+    assert "--optimiser.images 2 --optimiser.accumulate 3" in less_memory(make_recipe(optimiser={"images": 6}), 2, 3)
+    recipe = make_recipe(optimiser={"images": 1}, data={"drawn_proposals": 9})
+    assert "--data.drawn_proposals" in less_memory(recipe, 1, 1)
 
 
 def test_nothing_unsound_is_saved_where_looking_is_rare(world, make_recipe, tmp_path, monkeypatch):

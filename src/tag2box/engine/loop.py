@@ -1,6 +1,7 @@
 """`train_run`: the warm start, then rounds of coordinate descent (METHOD §8); checkpoints and resume."""
 
 import shutil
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -23,7 +24,7 @@ from tag2box.engine.hints import find_places, with_sureness
 from tag2box.engine.known import fingerprint_of_known, retagged
 from tag2box.engine.making import Nets, build_warm, make_fabric, make_optimiser, make_step
 from tag2box.engine.measure import refined_scorer
-from tag2box.engine.memory import less_memory
+from tag2box.engine.memory import in_parts, less_memory
 from tag2box.engine.plan import Phase, generator_for, phases, rate_at, seed_for
 from tag2box.engine.record import Record, Report
 from tag2box.engine.stages import Evaluate, Stages
@@ -120,6 +121,7 @@ class Run:
         self.feed = Feed(self.album, recipe, process=self.fabric.global_rank, processes=self.fabric.world_size)
         self.phases = phases(recipe, len(dataset))
         self.phase, self.step = 0, 0
+        self.at_once: int | None = None  # pictures that go through a net together; by default all of a step
         self.weights, self.checkpoint = out / "weights", out / "weights" / "state.safetensors"
         self.weights.mkdir(parents=True, exist_ok=True)
         self.record = Record()
@@ -160,7 +162,7 @@ class Run:
             raise InputError(f"{self.checkpoint} was made with another recipe or data set; resume with the same")
         if state.get("known", "") != self._decisions:
             raise InputError(f"{self.checkpoint} was made with other known boxes; resume with the same")
-        self.phase, self.step = state["phase"], state["step"]
+        self.phase, self.step, self.at_once = state["phase"], state["step"], state.get("at_once")
         if "prediction" in state["nets"]:
             self.nets.start_rounds(self.recipe, self.fabric.device)
         if "lesson" in state["nets"]:
@@ -317,40 +319,62 @@ class Run:
         return module, self.fabric.setup_optimizers(optimiser)
 
     def _one_step_that_fits(self, phase: Phase, module: Any, optimiser: Any) -> Logs:
-        try:
-            return self._one_step(phase, module, optimiser)
-        except torch.OutOfMemoryError as error:
-            advice = less_memory(self.recipe, self.fabric.world_size)
-            where = f"{self.fabric.device} has too little memory ({phase.name})"
-            raise TrainingError(f"{where}: start again, in another --out, with {advice}") from error
+        """A step, with fewer pictures at once from here on where there is too little memory for them."""
+        while True:
+            views = self.feed.views(self.phase, phase, self.step)
+            try:
+                return self._one_step(phase, module, optimiser, views)
+            except torch.OutOfMemoryError as error:
+                self._take_fewer_at_once(phase, len(views), error)
+            # Outside, where what filled the memory is gone. Gradients may be half of this step's: all that are added
+            # up for an update are computed anew.
+            optimiser.zero_grad()
+            self.step -= self.step % self.recipe.optimiser.accumulate
+            self.feed.begin(self.phase, phase, self.step)
 
-    def _one_step(self, phase: Phase, module: Any, optimiser: Any) -> Logs:
+    def _take_fewer_at_once(self, phase: Phase, number: int, error: Exception) -> None:
+        """Half as many as now. Several processes would have to agree on that, and are told what to do instead."""
+        now = min(self.at_once or number, number)
+        where = f"{self.fabric.device} has too little memory ({phase.name})"
+        if now == 1 or self.fabric.world_size > 1:
+            advice = less_memory(self.recipe, self.fabric.world_size, now)
+            raise TrainingError(f"{where}: start again, in another --out, with {advice}") from error
+        self.at_once = -(-now // 2)
+        print(f"{where}: of {number} pictures in a step {self.at_once} go through the net at once now", file=sys.stderr)
+
+    def _one_step(self, phase: Phase, module: Any, optimiser: Any, views: Sequence[View]) -> Logs:
         settings = self.recipe.optimiser
         torch.manual_seed(seed_for(self.recipe.seed, self.phase, self.step, self.fabric.global_rank))  # for dropout
         for group in optimiser.param_groups:
             group["lr"] = group["share"] * rate_at(self.step, phase, settings)
-        views = self.feed.views(self.phase, phase, self.step)
         last = (self.step + 1) % settings.accumulate == 0 or self.step + 1 == phase.steps
+        logs: Logs = {}
         with self.fabric.no_backward_sync(module, enabled=not last):
-            loss, logs = module(*self._inputs(phase, views))
-            self.fabric.backward(loss / settings.accumulate)
+            for part, some in enumerate(in_parts(views, self.at_once)):
+                share = len(some) / len(views)  # losses are means over pictures
+                loss, own = module(*self._inputs(phase, some, part))
+                self.fabric.backward(share * loss / settings.accumulate)
+                for name, value in {"": loss, **own}.items():
+                    logs[name] = logs.get(name, 0) + share * value.detach()
+        loss = logs.pop("")
         if last:
             norm = self.fabric.clip_gradients(module, optimiser, max_norm=settings.clip, error_if_nonfinite=False)
             self._watch(phase, loss, norm)
             optimiser.step()
             optimiser.zero_grad()
-        return {name: value.detach() for name, value in logs.items()}
+        return logs
 
     @torch.no_grad()
-    def _inputs(self, phase: Phase, views: Sequence[View]) -> tuple[Any, ...]:
-        """What a step needs besides the views: crops, or what the other net says, which stands still."""
+    def _inputs(self, phase: Phase, views: Sequence[View], part: int = 0) -> tuple[Any, ...]:
+        """What a part of a step needs besides its views: crops, or what the other net says, which stands still."""
         if phase.kind == "warm":
             return (views,)
         if phase.kind == "lessons":
             with self.fabric.autocast():
                 return self._lessons(views)
-        # Not the stream that chose the pictures, and another one for the pictures of every process.
-        generator = generator_for(self.recipe.seed, self.phase, self.step, self.fabric.global_rank, 1)
+        # Not the stream that chose the pictures, and another one for the pictures of every process and part.
+        which = (self.phase, self.step, self.fabric.global_rank, 1, *([part] if part else []))
+        generator = generator_for(self.recipe.seed, *which)
         if phase.kind == "tags":
             boxes = [regions(view.size, generator) for view in views]
             return views, [one.to(self.fabric.device, non_blocking=True) for one in boxes]
@@ -406,7 +430,9 @@ class Run:
             "data": fingerprint(self.album.dataset),
             "pictures": fingerprint(self.album.dataset, tags=False),
             "record": self.record.state(),
-        } | ({"known": self._decisions} if self._decisions else {})
+        }
+        state |= {"known": self._decisions} if self._decisions else {}
+        state |= {"at_once": self.at_once} if self.at_once else {}
         save_state(self.checkpoint, nets, inner, state)
         now = time.monotonic()
         return now + max(SAVE_EVERY_S, 30 * (now - began))  # large nets take long to write
