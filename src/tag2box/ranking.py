@@ -93,13 +93,15 @@ def studies(pair: Pair, dataset: Dataset, store: ProposalStore) -> Iterator[tupl
             yield image, pair.study(pixels.result(), proposals, tags, id=image.id) if enough else None
 
 
-def doubts_of(pair: Pair, image: TaggedImage, study: Study | None, by: str = BY[0]) -> DoubtedImage:
-    """How unsure the nets are of a picture and of each of its tags."""
+def doubts_of(
+    pair: Pair, image: TaggedImage, study: Study | None, by: str = BY[0], only: Sequence[str] = ()
+) -> DoubtedImage:
+    """How unsure the nets are of a picture and of each of its tags, or of some of them alone."""
     if study is None:
         return DoubtedImage(image, None, ())
     gamma, best = pair.recipe.rounds.gamma, _best_boxes(pair, image, study)
     classes = []
-    for name in image.tags:
+    for name in _asked(image.tags, only):
         label = pair.classes.index(name) + 1
         box, score = best[label]
         labels, distance = class_uncertainty(study, label, score, gamma), box_distance(study, label, box)
@@ -140,7 +142,7 @@ def in_order(images: Sequence[DoubtedImage], by: str = BY[0]) -> list[DoubtedIma
     return sorted(images, key=key)
 
 
-def ranking_csv(ranked: Sequence[DoubtedImage]) -> str:
+def ranking_csv(ranked: Sequence[DoubtedImage], only: Sequence[str] = ()) -> str:
     """A line for each tag of each image, in order; one without a class for an image without a tag."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -149,9 +151,14 @@ def ranking_csv(ranked: Sequence[DoubtedImage]) -> str:
         for tag in one.classes:
             box = " ".join(f"{side:.1f}" for side in tag.box)
             writer.writerow([rank, one.image.id, tag.name, box, *_written(tag.doubts), *_written(one.doubts)])
-        for name in () if one.classes else one.image.tags or ("",):
+        for name in () if one.classes else _asked(one.image.tags, only) or ("",):
             writer.writerow([rank, one.image.id, name, "", *_written(None), *_written(one.doubts)])
     return text.getvalue()
+
+
+def _asked(tags: Sequence[str], only: Sequence[str]) -> list[str]:
+    """Those of the tags that are asked for; without any named, all."""
+    return [name for name in tags if not only or name in only]
 
 
 def _written(doubts: Doubts | None) -> list[str]:

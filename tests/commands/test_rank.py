@@ -98,6 +98,20 @@ def test_every_tag_of_every_image_in_order(run, photos, store, tmp_path, by, cap
     assert "e,[x]" in printed
 
 
+def test_one_class_alone(run, photos, store, tmp_path, capsys):
+    """Its pictures, in the order that it gives them, where the others' tags say nothing."""
+    words = f"rank {run} {photos} --split test --proposals {store} --device cpu --no-pictures --out {tmp_path}/r.csv"
+    assert main([*words.split(), "--only", "cat"]) == 0
+    rows = rows_of(tmp_path / "r.csv")
+    assert [row["class"] for row in rows] == ["cat"] * 3
+    assert rows[0]["image"] == "d"
+    assert {row["image"] for row in rows} == {"a", "b", "d"}
+    assert all(row["doubt"] == row["image_doubt"] for row in rows)
+    assert "3 images, the most uncertain first" in capsys.readouterr().out
+    assert main([*words.split(), "--only", "cat", "--only", "dog"]) == 0
+    assert sorted(row["image"] for row in rows_of(tmp_path / "r.csv")) == ["a", "b", "b", "d", "d", "e,[x]"]
+
+
 def test_where_there_are_boxes_the_scores_are_scored(run, photos, store, tmp_path, capsys):
     rank_dataset(run, photos, out=tmp_path / "r.csv", split="test", proposals=store, device="cpu")
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
@@ -142,6 +156,10 @@ def test_the_same_again(run, photos, store, tmp_path):
         ("{run} nowhere", "nowhere does not exist"),
         ("{run} {photos} --split tset", "did you mean 'test'?"),
         ("{run} {photos} --split test --by distanse", "did you mean 'distance'?"),
+        (
+            "{run} {photos} --split test --only cats",
+            "--only a class that pictures have, found 'cats'; did you mean",
+        ),
         ("{run} {photos} --split test --top 0", "expected --top 1 or more, found 0"),
         ("{run} {photos} --split test --out order.txt", "expected a file to write that ends in .csv, found order.txt"),
         ("{run} {photos} --split test --out {run}/weights/best.safetensors/r.csv", "cannot write to folder"),

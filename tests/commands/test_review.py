@@ -88,6 +88,14 @@ def test_both_nets_are_asked_and_the_answers_kept(run, photos, proposals, served
     assert served[1][0].looker.uncertainties == desk.looker.uncertainties
 
 
+def test_one_class_alone(run, photos, proposals, served, capsys):
+    words = f"review {run} {photos} --split test --proposals {proposals} --device cpu --no-browser".split()
+    assert main([*words, "--only", "dog"]) == 0
+    assert [image.id for image in served[0][0].images] == ["b"]
+    assert main([*words, "--only", "yak"]) == 2
+    assert "expected --only a class that pictures have, found 'yak'" in capsys.readouterr().err
+
+
 def test_a_new_review_begins_with_what_the_run_has_learnt_from(run, photos, proposals, served, capsys):
     """So that one file has all decisions in the end; once, and not where they are on other pictures."""
     write_known(run / "known.json", {"a": {"cat": [(11.0, 11.0, 60.0, 60.0)], "dog": []}})

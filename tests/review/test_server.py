@@ -206,6 +206,21 @@ def test_a_decision_is_back_where_it_was_made(client, dataset, tmp_path):
     assert known == {dataset[1].id: {"cat": [tuple(BOX), (0, 0, 200, 100)], "owl": []}}
 
 
+def test_some_pictures_alone(dataset, database, store):
+    """What was decided on the others is neither shown nor lost, and cannot be undone from here."""
+    store.decide(dataset[0].id, "cat", "rejected", [], 0)
+    some = [image for image in dataset if "owl" in image.tags]
+    desk = Desk(dataset, store, Looker(some, LookCache(database, ["test"]), look_of), title="test")
+    for image in some:
+        desk.looker._seen(image)
+    desk.looker.uncertainties = desk.looker.cache.uncertainties(some)
+    state = desk.state()
+    assert (state["order"], state["total"], state["images"], state["can_undo"]) == ([0, 1], 2, 2, False)
+    desk.decide(1, CLASSES.index("owl"), "rejected", [], 0)
+    assert desk.state()["can_undo"]
+    assert desk.known() == {dataset[0].id: {"cat": []}, some[1].id: {"owl": []}}
+
+
 def test_a_class_without_a_tag_can_be_added(client):
     assert decide(client, 0, 2).status_code == 200
     added = client.get("api/images/0").json()["classes"][1]

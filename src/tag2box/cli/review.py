@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tag2box.cli.parsing import DATA_FORMATS, Parser, add_part, make_parser
-from tag2box.cli.run_options import add_looking, add_run_and_data, run_and_data
+from tag2box.cli.run_options import add_looking, add_only, add_run_and_data, run_and_data
 
 
 def parser() -> Parser:
@@ -21,12 +21,14 @@ def parser() -> Parser:
         "examples:\n"
         "  tag2box review runs/photos-1 photos/\n"
         "  tag2box review runs/voc VOCdevkit/VOC2007 --split trainval --most 250 --port 8000 --no-browser\n"
+        "  tag2box review runs/photos-1 photos/ --only sheep --only chair\n"
         "  tag2box review runs/photos-1 photos/ --export boxes.json",
         usage="tag2box review RUN DATA [options]\n       tag2box review RUN DATA --export FILE",
     )
     add_run_and_data(made)
     add_part(made)
     made.add_argument("--most", metavar="N", type=int, help="review so many pictures in all, the most uncertain ones")
+    add_only(made, "review pictures with this tag")
     made.add_argument("--db", metavar="FILE", type=Path, help="where decisions are kept (default: RUN/review.sqlite)")
     made.add_argument("--export", metavar="FILE", type=Path, help="write the decisions as boxes.json and exit")
     made.add_argument("--port", metavar="N", type=int, default=0, help="of the page (default: a free one)")

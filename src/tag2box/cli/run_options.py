@@ -22,6 +22,11 @@ def run_and_data(data: Sequence[Path]) -> tuple[Path, Path]:
     return data[0], data[1]
 
 
+def add_only(parser: Parser, what: str) -> None:
+    """Some classes of the data set."""
+    parser.add_argument("--only", metavar="CLASS", action="append", default=[], help=f"{what}; may be repeated")
+
+
 def add_looking(parser: argparse._ActionsContainer) -> None:
     """Where the nets run, and on which proposals; for a parser or a group of its options."""
     parser.add_argument("--device", metavar="NAME", default="auto", help="auto (default), cpu or cuda")

@@ -116,6 +116,19 @@ def require_known_classes(dataset: Dataset, classes: Sequence[str], run: Path) -
             raise InputError(f"expected tags that {run} has learnt, found '{name}'{did_you_mean(name, classes)}")
 
 
+def require_tagged(dataset: Dataset, only: Sequence[str]) -> None:
+    """Refuse to keep to classes that no picture has."""
+    found = {tag for image in dataset for tag in image.tags}
+    for name in only:
+        if name not in found:
+            raise InputError(f"expected --only a class that pictures have, found '{name}'{did_you_mean(name, found)}")
+
+
+def tagged(part: Part, only: Sequence[str]) -> Part:
+    """The images with one of these tags; without any named, all of them."""
+    return part.subset([not only or not set(only).isdisjoint(image.tags) for image in part.dataset])
+
+
 def _require_no_race(path: Path, dataset: Dataset, settings: Settings, data: Path) -> None:
     """Several processes would all begin to compute the same proposals."""
     if int(os.environ.get("WORLD_SIZE", "1")) < 2:

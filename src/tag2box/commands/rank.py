@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tag2box.boxes import as_box
-from tag2box.commands.parts import Part, Source, Where, require_known_classes
+from tag2box.commands.parts import Part, Source, Where, require_known_classes, require_tagged, tagged
 from tag2box.data.ground_truth import GroundTruth
 from tag2box.detections import Detections
 from tag2box.errors import InputError, require_choice
@@ -35,11 +35,15 @@ def rank_dataset(
     by: str = "doubt",
     top: int = 20,
     pictures: bool = True,
+    only: Sequence[str] = (),
     split: str | None = None,
     device: str = "auto",
     **where: Unpack[Where],
 ) -> "list[DoubtedImage]":
-    """Write the ranking and a sheet of its first pictures; print it and, where the data has boxes, what it is worth."""
+    """Write the ranking and a sheet of its first pictures; print it and, where the data has boxes, what it is worth.
+
+    only: of these classes, if any are named; other tags of their pictures are then neither ranked nor judged.
+    """
     from tag2box.pair import open_pair
     from tag2box.ranking import ranking_csv
 
@@ -49,13 +53,15 @@ def rank_dataset(
         _require_place(path)
     pair = open_pair(run, device)
     source = Source(data=data, preset=pair.recipe.data.proposals, **where)
-    require_known_classes(source.listed(split), pair.classes, run)
-    part = source.open(split)
-    ranked = rank_part(pair, part, by)
+    listed = source.listed(split)
+    require_known_classes(listed, pair.classes, run)
+    require_tagged(listed, only)
+    part = tagged(source.open(split), only)
+    ranked = rank_part(pair, part, by, only)
     scores = score_ranking(ranked, part.truth)
     console = Console(highlight=False)
     make_folder(out.parent)
-    write_atomically(out, ranking_csv(ranked))
+    write_atomically(out, ranking_csv(ranked, only))
     _print_top(ranked[:top], len(ranked), by, console)
     if scores is not None:
         _print_scores(scores, console)
@@ -69,14 +75,14 @@ def rank_dataset(
     return ranked
 
 
-def rank_part(pair: "Pair", part: Part, by: str = "doubt") -> "list[DoubtedImage]":
-    """Every image, the most doubtful first."""
+def rank_part(pair: "Pair", part: Part, by: str = "doubt", only: Sequence[str] = ()) -> "list[DoubtedImage]":
+    """Every image, the most doubtful first; by these classes alone, if any are named."""
     from tag2box.ranking import doubts_of, in_order, studies
 
     found = []
     with progress("ranking", len(part.dataset)) as count_one:
         for image, study in studies(pair, part.dataset, part.store):
-            found.append(doubts_of(pair, image, study, by))
+            found.append(doubts_of(pair, image, study, by, only))
             count_one()
     return in_order(found, by)
 

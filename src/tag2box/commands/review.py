@@ -4,7 +4,7 @@ import secrets
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -13,7 +13,7 @@ import numpy as np
 from rich.console import Console
 
 from tag2box.commands.label import SCORES
-from tag2box.commands.parts import Part, Source, Where, require_known_classes
+from tag2box.commands.parts import Part, Source, Where, require_known_classes, require_tagged, tagged
 from tag2box.commands.reviewed import COPY
 from tag2box.data import Dataset, TaggedImage, open_dataset, read_image
 from tag2box.errors import InputError, name_some, require_packages
@@ -65,12 +65,13 @@ def review(
     db: Path | None = None,
     split: str | None = None,
     most: int | None = None,
+    only: Sequence[str] = (),
     port: int = 0,
     browser: bool = True,
     device: str = "auto",
     **where: Unpack[Where],
 ) -> None:
-    """Serve the page until Ctrl-C. Port 0: any that is free."""
+    """Serve the page until Ctrl-C. Port 0: any that is free. only: show pictures with one of these tags."""
     require_packages("fastapi", "uvicorn", extra="review")
     if most is not None and most < 1:
         raise InputError(f"expected --most 1 or more, found {most}")
@@ -78,7 +79,9 @@ def review(
 
     pair = open_pair(run, device)
     source = Source(data=data, preset=pair.recipe.data.proposals, **where)
-    require_known_classes(source.listed(split), pair.classes, run)
+    listed = source.listed(split)
+    require_known_classes(listed, pair.classes, run)
+    require_tagged(listed, only)
     path = run / FILE if db is None else db
     new = not path.exists()
     require_writable(path)
@@ -89,7 +92,7 @@ def review(
         with closing(Database(path)) as database:
             _require_same_pictures(database, part.dataset)
             _begin_with(Store(database), learnt)
-            desk = _make_desk(database, pair, part, run, most)
+            desk = _make_desk(database, pair, part, run, most, only)
             _serve(desk, listener, browser, path)
 
 
@@ -122,14 +125,16 @@ def _require_same_pictures(database: Database, dataset: Dataset) -> None:
         )
 
 
-def _make_desk(database: Database, pair: "Pair", part: Part, run: Path, most: int | None) -> "Desk":
+def _make_desk(
+    database: Database, pair: "Pair", part: Part, run: Path, most: int | None, only: Sequence[str]
+) -> "Desk":
     from tag2box.review.desk import Desk
     from tag2box.review.looker import Looker
 
     weights = [run / "weights" / f"{name}.safetensors" for name in ("best", "last", "conditional")]
     marks = [file_mark(path) for path in (*weights, part.store.path) if path.is_file()]
     cache = LookCache(database, [LOOKS, marks, SCORES])
-    looker = Looker(part.dataset.images, cache, _look_with(pair, part))
+    looker = Looker(tagged(part, only).dataset.images, cache, _look_with(pair, part))
     return Desk(part.dataset, Store(database), looker, title=run.resolve().name, most=most)
 
 

@@ -18,10 +18,13 @@ PACE = 60
 
 
 class Desk:
-    """A review: the images with a tag, what the nets say of them, and what a person has decided."""
+    """A review: the images with a tag, what the nets say of them, and what a person has decided.
+
+    looker: of the images that are shown, all of the data set's or some.
+    """
 
     def __init__(self, dataset: Dataset, store: Store, looker: Looker, *, title: str, most: int | None = None) -> None:
-        self.classes, self.images = dataset.classes, dataset.images
+        self.classes, self.images, self._all = dataset.classes, looker.images, dataset.images
         self.store, self.looker, self.title, self.most = store, looker, title, most
         self._numbers = {image.id: number for number, image in enumerate(self.images)}
         self._colours = colours_of(dataset.classes)
@@ -112,8 +115,8 @@ class Desk:
         return {"image": self._numbers[change.image], "class": label}
 
     def known(self) -> Known:
-        """What has been decided on these images, in their order."""
-        return known_of(self.store, self.classes, self.images)
+        """What has been decided on images of the data set, in their order, whether they are shown or not."""
+        return known_of(self.store, self.classes, self._all)
 
 
 def _inside(box: Sequence[float], size: tuple[int, int]) -> Box:
