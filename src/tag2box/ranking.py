@@ -96,12 +96,14 @@ def studies(pair: Pair, dataset: Dataset, store: ProposalStore) -> Iterator[tupl
 def doubts_of(
     pair: Pair, image: TaggedImage, study: Study | None, by: str = BY[0], only: Sequence[str] = ()
 ) -> DoubtedImage:
-    """How unsure the nets are of a picture and of each of its tags, or of some of them alone."""
+    """How unsure the nets are of a picture and of each of its tags; or of some of them, as if it had no others."""
+    of_all = not only
+    image = replace(image, tags=tuple(name for name in image.tags if of_all or name in only))
     if study is None:
         return DoubtedImage(image, None, ())
     gamma, best = pair.recipe.rounds.gamma, _best_boxes(pair, image, study)
     classes = []
-    for name in _asked(image.tags, only):
+    for name in image.tags:
         label = pair.classes.index(name) + 1
         box, score = best[label]
         labels, distance = class_uncertainty(study, label, score, gamma), box_distance(study, label, box)
@@ -110,7 +112,14 @@ def doubts_of(
     doubt = max((one.doubts.doubt for one in classes), default=0.0)
     distance = max((one.doubts.distance for one in classes), default=0.0)
     least = min((one.doubts.labels.confidence for one in classes), default=1.0)  # without a tag nothing is to be found
-    return DoubtedImage(image, Doubts(doubt, distance, image_uncertainty(study, least, gamma)), tuple(classes))
+    labels = image_uncertainty(study, least, gamma) if of_all else _greatest([one.doubts.labels for one in classes])
+    return DoubtedImage(image, Doubts(doubt, distance, labels), tuple(classes))
+
+
+def _greatest(of_classes: Sequence[Uncertainty]) -> Uncertainty:
+    """The most uncertain in each respect."""
+    apart, diverse, sure = zip(*of_classes, strict=True)
+    return Uncertainty(max(apart), max(diverse), min(sure))
 
 
 def doubt_of(distance: float, confidence: float) -> float:
@@ -142,7 +151,7 @@ def in_order(images: Sequence[DoubtedImage], by: str = BY[0]) -> list[DoubtedIma
     return sorted(images, key=key)
 
 
-def ranking_csv(ranked: Sequence[DoubtedImage], only: Sequence[str] = ()) -> str:
+def ranking_csv(ranked: Sequence[DoubtedImage]) -> str:
     """A line for each tag of each image, in order; one without a class for an image without a tag."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -151,14 +160,9 @@ def ranking_csv(ranked: Sequence[DoubtedImage], only: Sequence[str] = ()) -> str
         for tag in one.classes:
             box = " ".join(f"{side:.1f}" for side in tag.box)
             writer.writerow([rank, one.image.id, tag.name, box, *_written(tag.doubts), *_written(one.doubts)])
-        for name in () if one.classes else _asked(one.image.tags, only) or ("",):
+        for name in () if one.classes else one.image.tags or ("",):
             writer.writerow([rank, one.image.id, name, "", *_written(None), *_written(one.doubts)])
     return text.getvalue()
-
-
-def _asked(tags: Sequence[str], only: Sequence[str]) -> list[str]:
-    """Those of the tags that are asked for; without any named, all."""
-    return [name for name in tags if not only or name in only]
 
 
 def _written(doubts: Doubts | None) -> list[str]:

@@ -98,16 +98,20 @@ def test_every_tag_of_every_image_in_order(run, photos, store, tmp_path, by, cap
     assert "e,[x]" in printed
 
 
-def test_one_class_alone(run, photos, store, tmp_path, capsys):
-    """Its pictures, in the order that it gives them, where the others' tags say nothing."""
-    words = f"rank {run} {photos} --split test --proposals {store} --device cpu --no-pictures --out {tmp_path}/r.csv"
+@pytest.mark.parametrize("by", BY)
+def test_one_class_alone(run, photos, store, tmp_path, capsys, by):
+    """Its pictures, in the order that it gives them; the others' tags say nothing."""
+    words = f"rank {run} {photos} --split test --proposals {store} --device cpu --out {tmp_path}/r.csv --by {by}"
     assert main([*words.split(), "--only", "cat"]) == 0
     rows = rows_of(tmp_path / "r.csv")
     assert [row["class"] for row in rows] == ["cat"] * 3
     assert rows[0]["image"] == "d"
     assert {row["image"] for row in rows} == {"a", "b", "d"}
-    assert all(row["doubt"] == row["image_doubt"] for row in rows)
-    assert "3 images, the most uncertain first" in capsys.readouterr().out
+    for name in ("doubt", "distance", "dissimilarity", "self_diversity", "confidence"):
+        assert all(row[name] == row[f"image_{name}"] for row in rows)
+    said = capsys.readouterr().out
+    assert "3 images, the most uncertain first" in said
+    assert "dog" not in said
     assert main([*words.split(), "--only", "cat", "--only", "dog"]) == 0
     assert sorted(row["image"] for row in rows_of(tmp_path / "r.csv")) == ["a", "b", "b", "d", "d", "e,[x]"]
 

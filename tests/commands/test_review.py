@@ -94,6 +94,8 @@ def test_one_class_alone(run, photos, proposals, served, capsys):
     assert [image.id for image in served[0][0].images] == ["b"]
     assert main([*words, "--only", "yak"]) == 2
     assert "expected --only a class that pictures have, found 'yak'" in capsys.readouterr().err
+    assert main([*words, "--only", "dog", "--export", str(run / "boxes.json")]) == 2
+    assert "expected --export alone" in capsys.readouterr().err
 
 
 def test_a_new_review_begins_with_what_the_run_has_learnt_from(run, photos, proposals, served, capsys):

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -372,11 +371,11 @@ def test_a_loss_that_is_not_finite_stops_the_run(world, make_recipe, tmp_path, m
     monkeypatch.setattr(loop, "SAVE_EVERY_S", 0.0)
     one_step, poisoned = Run._one_step, []
 
-    def poison(run, phase, module, optimiser, views):
+    def poison(run, phase, module, optimiser):
         if phase.kind == "prediction" and run.step == accumulate and not poisoned:
             poisoned.append(run.checkpoint.read_bytes())
             next(iter(run.nets["prediction"].predictor.parameters())).data[0] = float("nan")
-        return one_step(run, phase, module, optimiser, views)
+        return one_step(run, phase, module, optimiser)
 
     monkeypatch.setattr(Run, "_one_step", poison)
     recipe = make_recipe(optimiser={"images": 1, "accumulate": accumulate})
@@ -395,10 +394,18 @@ def test_a_rate_beyond_reason(world, make_recipe, tmp_path):
         train_run(world.dataset, world.store, recipe, tmp_path, device="cpu")
 
 
-def test_with_too_little_memory_it_learns_the_same_in_parts(world, make_recipe, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("kept", [True, False])
+def test_with_too_little_memory_it_learns_the_same_in_parts(drawn, make_recipe, tmp_path, monkeypatch, capsys, kept):
     """Two of four pictures at once; then, with half of an update's gradients there, one. No dropout, no noise."""
-    recipe = make_recipe(optimiser={"images": 4, "accumulate": 2}, rounds={"noise": False})
-    train_run(world.dataset, world.store, recipe, tmp_path / "whole", device="cpu")
+    recipe = make_recipe(
+        optimiser={"images": 4, "accumulate": 2},
+        rounds={"noise": False, "conditional_epochs": 4.0, "prediction_epochs": 4.0},
+        data={"cache": kept, "scales": (96,)},
+        backbone={"frozen": "all" if kept else "none"},
+    )
+    dataset, store, _ = drawn["trainval"]
+    dataset = dataset.subset([image.size == dataset[0].size for image in dataset])  # parts are padded to their own
+    train_run(dataset, store, recipe, tmp_path / "whole", device="cpu")
     inputs = Run._inputs
 
     def too_much(run, phase, views, part=0):
@@ -408,7 +415,7 @@ def test_with_too_little_memory_it_learns_the_same_in_parts(world, make_recipe, 
         return inputs(run, phase, views, part)
 
     monkeypatch.setattr(Run, "_inputs", too_much)
-    train_run(world.dataset, world.store, recipe, tmp_path / "parts", device="cpu")
+    train_run(dataset, store, recipe, tmp_path / "parts", device="cpu")
     assert capsys.readouterr().err.splitlines() == [
         "cpu has too little memory (warm start): of 4 pictures in a step 2 go through the net at once now",
         "cpu has too little memory (round 1, prediction net): of 4 pictures in a step 1 go through the net at once now",
@@ -418,33 +425,42 @@ def test_with_too_little_memory_it_learns_the_same_in_parts(world, make_recipe, 
     for name, value in whole[0].items():
         torch.testing.assert_close(parts[0][name], value, rtol=1e-3, atol=1e-5, msg=name)
     assert "at_once" not in whole[1]
-    again = Run(
-        world.dataset, world.store, recipe, tmp_path / "parts", evaluate=None, val=None, report=None, device="cpu"
-    )
+    again = Run(dataset, store, recipe, tmp_path / "parts", evaluate=None, val=None, report=None, device="cpu")
     again.resume()
     assert again.at_once == 1
 
 
+def out_of_memory(*args):
+    raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 40 GiB")
+
+
 @pytest.mark.parametrize("images", [4, 3, 1])
 def test_too_little_memory_for_one_picture_says_what_to_try(world, make_recipe, tmp_path, monkeypatch, images):
-    def too_much(*args):
-        raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 40 GiB")
-
-    monkeypatch.setattr(Run, "_one_step", too_much)
+    monkeypatch.setattr(Run, "_gradients", out_of_memory)
     recipe = make_recipe(optimiser={"images": images, "warmup": 3}, warm={"least_steps": 7})
-    advice = r"fewer --data.max_proposals or smaller --data.scales$"
+    advice = r"fewer --data.max_proposals or smaller --data.scales or --data.cache false$"
     with pytest.raises(TrainingError, match=rf"^cpu has too little memory \(warm start\): .* with {advice}") as error:
         train_run(world.dataset, world.store, recipe, tmp_path, device="cpu")
     assert "\n" not in str(error.value)
 
 
-def test_several_processes_with_too_little_memory_are_told_what_to_try(make_recipe):
-    """One of them cannot go its own way: the others would wait for it."""
+@pytest.mark.parametrize("where", ["tag2box.engine.feed.Feed.views", "torch.optim.SGD.step"])
+def test_too_little_memory_for_anything_else_says_what_to_try(world, make_recipe, tmp_path, monkeypatch, where):
+    """An update that was begun is not begun again, and fewer pictures at once would not help it."""
+    monkeypatch.setattr(where, out_of_memory)
     recipe = make_recipe(optimiser={"images": 4, "warmup": 3}, warm={"least_steps": 7})
-    run = SimpleNamespace(fabric=SimpleNamespace(device="cuda:1", world_size=2), recipe=recipe, at_once=None)
-    advice = r"--optimiser.images 2 --optimiser.accumulate 2 --optimiser.warmup 6 --warm.least_steps 14$"
-    with pytest.raises(TrainingError, match=rf"^cuda:1 has too little memory \(warm start\): .* with {advice}"):
-        Run._take_fewer_at_once(run, phases(recipe, 12)[0], 2, torch.OutOfMemoryError())
+    advice = "--optimiser.images 2 --optimiser.accumulate 2 --optimiser.warmup 6 --warm.least_steps 14 or --data.cache"
+    with pytest.raises(TrainingError, match=rf"^cpu has too little memory \(warm start\): .* with {advice} false$"):
+        train_run(world.dataset, world.store, recipe, tmp_path, device="cpu")
+
+
+def test_several_processes_do_not_go_ways_of_their_own(world, make_recipe, tmp_path, monkeypatch):
+    """The others would wait for the one that does."""
+    run = Run(world.dataset, world.store, make_recipe(), tmp_path, evaluate=None, val=None, report=None, device="cpu")
+    monkeypatch.setattr(Run, "_gradients", out_of_memory)
+    monkeypatch.setattr(type(run.fabric), "world_size", 2)
+    with pytest.raises(torch.OutOfMemoryError):
+        run._gradients_that_fit(run.phases[0], None, None)
 
 
 def test_few_threads_are_given_back():
@@ -459,10 +475,9 @@ def test_few_threads_are_given_back():
 
 
 def test_less_memory_for_several_processes_and_drawn_proposals(make_recipe):
-    assert less_memory(make_recipe(optimiser={"images": 4}), 4, 1).startswith("fewer --data.max_proposals")
-    assert "--optimiser.images 2 --optimiser.accumulate 3" in less_memory(make_recipe(optimiser={"images": 6}), 2, 3)
-    recipe = make_recipe(optimiser={"images": 1}, data={"drawn_proposals": 9})
-    assert "--data.drawn_proposals" in less_memory(recipe, 1, 1)
+    assert less_memory(make_recipe(optimiser={"images": 4}), 4).startswith("fewer --data.max_proposals")
+    assert "--optimiser.images 2 --optimiser.accumulate 3" in less_memory(make_recipe(optimiser={"images": 6}), 2)
+    assert "--data.drawn_proposals" in less_memory(make_recipe(optimiser={"images": 1}, data={"drawn_proposals": 9}), 1)
 
 
 def test_nothing_unsound_is_saved_where_looking_is_rare(world, make_recipe, tmp_path, monkeypatch):

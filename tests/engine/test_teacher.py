@@ -170,9 +170,7 @@ def test_the_lessons_are_learnt_of_the_same_regions_whatever_the_view(world, mak
         widths = (expected[:, 2] - expected[:, 0], own[:, 2] - own[:, 0])
         torch.testing.assert_close(*widths, rtol=0.05, atol=0.5)  # mirrored or not
     module, optimiser = run._set_up(phase)
-    losses = [
-        float(run._one_step_that_fits(phase, module, optimiser)["loss_teacher"]) for _ in range(30)
-    ]  # one step each time
+    losses = [float(run._one_step(phase, module, optimiser)["loss_teacher"]) for _ in range(30)]  # one step each time
     assert losses[-1] < losses[0] / 2
 
 
@@ -195,7 +193,7 @@ def test_lessons_that_were_stopped_go_on_as_if_they_had_not_been(world, make_rec
         module, optimiser = run._set_up(phase)
         run.feed.begin(0, phase, 0)
         for _ in range(steps):
-            run._one_step_that_fits(phase, module, optimiser)
+            run._one_step(phase, module, optimiser)
             run.step += 1
         run._save(optimiser)
 

@@ -26,6 +26,7 @@ def parser() -> Parser:
         f"{DATA_FORMATS}\n\n"
         "examples:\n"
         "  tag2box rank runs/photos-1 photos/\n"
+        "  tag2box rank runs/photos-1 photos/ --only sheep --only chair\n"
         "  tag2box rank runs/voc VOCdevkit/VOC2007 --split trainval --by confidence --top 50 --out voc.csv",
         usage="tag2box rank RUN DATA [options]",
     )

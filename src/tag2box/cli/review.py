@@ -6,6 +6,7 @@ from typing import Any
 
 from tag2box.cli.parsing import DATA_FORMATS, Parser, add_part, make_parser
 from tag2box.cli.run_options import add_looking, add_only, add_run_and_data, run_and_data
+from tag2box.errors import InputError
 
 
 def parser() -> Parser:
@@ -43,6 +44,8 @@ def run(data: Sequence[Path], export: Path | None, no_browser: bool, **options: 
     from tag2box.commands.review import export_decisions, review
 
     if export is not None:
+        if options["only"]:
+            raise InputError("expected --export alone, which writes all decisions, found --only beside it")
         place = {name: options[name] for name in ("db", "split", "images")}
         export_decisions(source, dataset, export, **place)
         return

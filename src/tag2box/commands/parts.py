@@ -118,7 +118,8 @@ def require_known_classes(dataset: Dataset, classes: Sequence[str], run: Path) -
 
 def require_tagged(dataset: Dataset, only: Sequence[str]) -> None:
     """Refuse to keep to classes that no picture has."""
-    found = {tag for image in dataset for tag in image.tags}
+    tags = {tag for image in dataset for tag in image.tags}
+    found = [name for name in dataset.classes if name in tags]
     for name in only:
         if name not in found:
             raise InputError(f"expected --only a class that pictures have, found '{name}'{did_you_mean(name, found)}")

@@ -57,11 +57,12 @@ def rank_dataset(
     require_known_classes(listed, pair.classes, run)
     require_tagged(listed, only)
     part = tagged(source.open(split), only)
+    require_tagged(part.dataset, only)  # those may be the ones that were broken
     ranked = rank_part(pair, part, by, only)
     scores = score_ranking(ranked, part.truth)
     console = Console(highlight=False)
     make_folder(out.parent)
-    write_atomically(out, ranking_csv(ranked, only))
+    write_atomically(out, ranking_csv(ranked))
     _print_top(ranked[:top], len(ranked), by, console)
     if scores is not None:
         _print_scores(scores, console)
@@ -178,7 +179,11 @@ def _shown(pair: "Pair", rank: int, one: "DoubtedImage", study: "Study | None") 
 
     truths = [] if study is None else study.truths
     samples = [
-        [(pair.classes[label - 1], as_box(box)) for box, label in zip(boxes.tolist(), labels.tolist(), strict=True)]
+        [
+            (pair.classes[label - 1], as_box(box))
+            for box, label in zip(boxes.tolist(), labels.tolist(), strict=True)
+            if pair.classes[label - 1] in one.image.tags  # some may not have been asked for
+        ]
         for boxes, labels in truths
     ]
     words = [(f"{tag.name} {tag.doubts.labels.confidence:.2f}", tag.name) for tag in one.classes]

@@ -87,6 +87,7 @@ def review(
     require_writable(path)
     with closing(_listen(port)) as listener:
         part = source.open(split)
+        require_tagged(part.dataset, only)  # those may be the ones that were broken
         learnt = _learnt(run, part.dataset) if new else {}
         part = part.subset([bool(image.tags) for image in part.dataset])  # elsewhere there is nothing to decide
         with closing(Database(path)) as database:

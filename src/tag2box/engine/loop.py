@@ -293,15 +293,17 @@ class Run:
         """The steps of a phase that are left."""
         module, optimiser = self._set_up(phase)
         self.feed.begin(self.phase, phase, self.step)
-        due = time.monotonic() + SAVE_EVERY_S
+        due, told = time.monotonic() + SAVE_EVERY_S, self.step
         with progress(phase.name, phase.steps, self.step, unit="steps") as count_one:
             while self.step < phase.steps:
                 began = time.perf_counter()
-                logs = self._one_step_that_fits(phase, module, optimiser)
+                logs = self._one_step(phase, module, optimiser)
                 self.step += 1
                 seconds = time.perf_counter() - began
-                self.record.log(logs, self.recipe.optimiser.images, seconds, self.feed.waited)
-                count_one()
+                if self.step > told:  # and not once more where it had to go back
+                    self.record.log(logs, self.recipe.optimiser.images, seconds, self.feed.waited)
+                    count_one()
+                    told = self.step
                 if time.monotonic() > due and self.step % self.recipe.optimiser.accumulate == 0:
                     self._require_sound(phase)
                     due = self._save(optimiser)
@@ -318,51 +320,65 @@ class Run:
             load_optimiser(optimiser, self._restored)
         return module, self.fabric.setup_optimizers(optimiser)
 
-    def _one_step_that_fits(self, phase: Phase, module: Any, optimiser: Any) -> Logs:
-        """A step, with fewer pictures at once from here on where there is too little memory for them."""
+    def _one_step(self, phase: Phase, module: Any, optimiser: Any) -> Logs:
+        """A step, and the update that it may be the last one for."""
+        settings = self.recipe.optimiser
+        for group in optimiser.param_groups:
+            group["lr"] = group["share"] * rate_at(self.step, phase, settings)
+        try:
+            loss, logs = self._gradients_that_fit(phase, module, optimiser)
+            if self._is_last(phase):
+                norm = self.fabric.clip_gradients(module, optimiser, max_norm=settings.clip, error_if_nonfinite=False)
+                self._watch(phase, loss, norm)
+                optimiser.step()
+                optimiser.zero_grad()
+        except torch.OutOfMemoryError as error:
+            advice = less_memory(self.recipe, self.fabric.world_size, self.at_once)
+            raise TrainingError(f"{self._too_little(phase)}: start again, in another --out, with {advice}") from error
+        return logs
+
+    def _is_last(self, phase: Phase) -> bool:
+        """Whether the parameters move after this step."""
+        return (self.step + 1) % self.recipe.optimiser.accumulate == 0 or self.step + 1 == phase.steps
+
+    def _too_little(self, phase: Phase) -> str:
+        return f"{self.fabric.device} has too little memory ({phase.name})"
+
+    def _gradients_that_fit(self, phase: Phase, module: Any, optimiser: Any) -> tuple[Tensor, Logs]:
+        """Those of a step, with fewer pictures at once from here on where there is too little memory for more.
+
+        Several processes would have to agree on that.
+        """
         while True:
             views = self.feed.views(self.phase, phase, self.step)
             try:
-                return self._one_step(phase, module, optimiser, views)
-            except torch.OutOfMemoryError as error:
-                self._take_fewer_at_once(phase, len(views), error)
-            # Outside, where what filled the memory is gone. Gradients may be half of this step's: all that are added
-            # up for an update are computed anew.
+                return self._gradients(phase, module, views)
+            except torch.OutOfMemoryError:
+                number, now = len(views), min(self.at_once or len(views), len(views))
+                if now == 1 or self.fabric.world_size > 1:
+                    raise
+            del views  # out here, where all else that filled the memory is gone
+            self.at_once = -(-now // 2)
+            said = f"of {number} pictures in a step {self.at_once} go through the net at once now"
+            print(f"{self._too_little(phase)}: {said}", file=sys.stderr)
+            # Gradients may be half of this step's, so all that are added up for an update are computed anew.
             optimiser.zero_grad()
             self.step -= self.step % self.recipe.optimiser.accumulate
             self.feed.begin(self.phase, phase, self.step)
 
-    def _take_fewer_at_once(self, phase: Phase, number: int, error: Exception) -> None:
-        """Half as many as now. Several processes would have to agree on that, and are told what to do instead."""
-        now = min(self.at_once or number, number)
-        where = f"{self.fabric.device} has too little memory ({phase.name})"
-        if now == 1 or self.fabric.world_size > 1:
-            advice = less_memory(self.recipe, self.fabric.world_size, now)
-            raise TrainingError(f"{where}: start again, in another --out, with {advice}") from error
-        self.at_once = -(-now // 2)
-        print(f"{where}: of {number} pictures in a step {self.at_once} go through the net at once now", file=sys.stderr)
-
-    def _one_step(self, phase: Phase, module: Any, optimiser: Any, views: Sequence[View]) -> Logs:
-        settings = self.recipe.optimiser
+    def _gradients(self, phase: Phase, module: Any, views: Sequence[View]) -> tuple[Tensor, Logs]:
+        """Add those of a step to what is there; its loss and what to log."""
         torch.manual_seed(seed_for(self.recipe.seed, self.phase, self.step, self.fabric.global_rank))  # for dropout
-        for group in optimiser.param_groups:
-            group["lr"] = group["share"] * rate_at(self.step, phase, settings)
-        last = (self.step + 1) % settings.accumulate == 0 or self.step + 1 == phase.steps
-        logs: Logs = {}
-        with self.fabric.no_backward_sync(module, enabled=not last):
+        loss, logs = torch.zeros((), device=self.fabric.device), Logs()
+        with self.fabric.no_backward_sync(module, enabled=not self._is_last(phase)):
             for part, some in enumerate(in_parts(views, self.at_once)):
-                share = len(some) / len(views)  # losses are means over pictures
-                loss, own = module(*self._inputs(phase, some, part))
-                self.fabric.backward(share * loss / settings.accumulate)
-                for name, value in {"": loss, **own}.items():
+                share = len(some) / len(views)  # losses are means over pictures, or nearly: lessons', over regions
+                own, more = module(*self._inputs(phase, some, part))
+                self.fabric.backward(share * own / self.recipe.optimiser.accumulate)
+                loss = loss + share * own.detach()
+                for name, value in more.items():
                     logs[name] = logs.get(name, 0) + share * value.detach()
-        loss = logs.pop("")
-        if last:
-            norm = self.fabric.clip_gradients(module, optimiser, max_norm=settings.clip, error_if_nonfinite=False)
-            self._watch(phase, loss, norm)
-            optimiser.step()
-            optimiser.zero_grad()
-        return logs
+        return loss, logs
 
     @torch.no_grad()
     def _inputs(self, phase: Phase, views: Sequence[View], part: int = 0) -> tuple[Any, ...]:

@@ -131,7 +131,7 @@ def lesson_loss(logits: Tensor, taught: Tensor) -> Tensor:
     The factor keeps gradients as large as they would be without softening.
     """
     ours, wanted = (logits.float() / SOFTNESS).log_softmax(-1), (taught / SOFTNESS).log_softmax(-1)
-    return SOFTNESS**2 * functional.kl_div(ours, wanted, reduction="batchmean", log_target=True)
+    return SOFTNESS**2 * functional.kl_div(ours, wanted, reduction="sum", log_target=True) / max(len(ours), 1)
 
 
 class TeacherStep(nn.Module):
