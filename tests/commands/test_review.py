@@ -1,3 +1,4 @@
+import json
 import re
 import signal
 import socket
@@ -92,6 +93,14 @@ def test_one_class_alone(run, photos, proposals, served, capsys):
     words = f"review {run} {photos} --split test --proposals {proposals} --device cpu --no-browser".split()
     assert main([*words, "--only", "dog"]) == 0
     assert [image.id for image in served[0][0].images] == ["b"]
+    assert main([*words, "--by", "self-diversity"]) == 0
+    rows = sqlite3.connect(run / "review.sqlite").execute("SELECT image, look FROM looks")
+    doubts = {id: json.loads(look)["doubts"] for id, look in rows}
+    by_dog, by_all = (desk.looker.uncertainties for desk, *_ in served)
+    assert by_dog == {"b": doubts["b"]["dog"]["doubt"]}
+    assert by_all == {id: own[""]["self-diversity"] for id, own in doubts.items()}
+    assert main([*words, "--by", "diversity"]) == 2
+    assert "expected --by" in capsys.readouterr().err
     assert main([*words, "--only", "yak"]) == 2
     assert "expected --only a class that pictures have, found 'yak'" in capsys.readouterr().err
     assert main([*words, "--only", "dog", "--export", str(run / "boxes.json")]) == 2

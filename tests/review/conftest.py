@@ -26,8 +26,9 @@ DOUBTS = dict(zip(NAMES, (0.1, 0.4, 0.2, 0.3), strict=True))
 
 def look_of(image: TaggedImage) -> Look:
     suggested = {"cat": [20.0, 10.0, 80.0, 60.0], "owl": [120.0, 30.0, 180.0, 90.0]}
+    doubts = {"": DOUBTS[image.id]} | {name: DOUBTS[image.id] / (1 + rank) for rank, name in enumerate(image.tags)}
     return {
-        "uncertainty": DOUBTS[image.id],
+        "doubts": {name: {"doubt": doubt, "distance": 1 - doubt} for name, doubt in doubts.items()},
         "classes": {
             name: {
                 "confidence": 0.5,

@@ -46,7 +46,9 @@ def test_all_that_the_nets_say(pair):
     own = look["classes"]["cat"]
     overlap = 37.75 * 40 / (40 * 40 + 39.75 * 40 - 37.75 * 40)  # of the best box with the nearest of each sample
     odds = math.exp(1 - overlap) * (1 - own["confidence"]) / own["confidence"]
-    assert look["uncertainty"] == pytest.approx(odds / (1 + odds))
+    assert look["doubts"][""]["doubt"] == look["doubts"]["cat"]["doubt"] == pytest.approx(odds / (1 + odds))
+    assert look["doubts"]["cat"]["self-diversity"] == own["self_diversity"]
+    assert look["doubts"]["cat"]["confidence"] == 1 - own["confidence"]
     assert (own["dissimilarity"], own["self_diversity"], own["confidence"]) == class_uncertainty(
         study, 2, own["predicted"][0][0]
     )

@@ -42,8 +42,21 @@ def test_a_picture_or_tag_that_has_changed_is_looked_at_again(dataset, database,
     run(Looker(dataset.images, cache, look_of))
     dataset[0].path.write_bytes(dataset[0].path.read_bytes() + b"more")
     assert cache.get(dataset[0]) is None
-    assert dataset[0].id not in cache.uncertainties(dataset.images)
-    assert dataset[1].id in cache.uncertainties(dataset.images)
+    assert dataset[0].id not in cache.doubts(dataset.images)
+    assert dataset[1].id in cache.doubts(dataset.images)
+
+
+def test_by_another_score_and_by_one_class_without_another_look(dataset, database):
+    cache = LookCache(database, [])
+    run(Looker(dataset.images, cache, look_of))
+    owls = [image for image in dataset if "owl" in image.tags]
+    assert Looker(dataset.images, cache, pytest.fail, by="distance").uncertainties == {
+        id: 1 - doubt for id, doubt in DOUBTS.items()
+    }
+    halves = {image.id: DOUBTS[image.id] / 2 for image in owls}
+    assert Looker(owls, cache, pytest.fail, only=["owl"]).uncertainties == halves
+    live = run(Looker(owls, LookCache(database, ["another run"]), look_of, only=["owl"]))
+    assert live.uncertainties == halves
 
 
 def test_another_server_has_been_faster(dataset, database):

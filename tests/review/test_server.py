@@ -211,9 +211,7 @@ def test_some_pictures_alone(dataset, database, store):
     store.decide(dataset[0].id, "cat", "rejected", [], 0)
     some = [image for image in dataset if "owl" in image.tags]
     desk = Desk(dataset, store, Looker(some, LookCache(database, ["test"]), look_of), title="test")
-    for image in some:
-        desk.looker._seen(image)
-    desk.looker.uncertainties = desk.looker.cache.uncertainties(some)
+    desk.looker._run()
     state = desk.state()
     assert (state["order"], state["total"], state["images"], state["can_undo"]) == ([0, 1], 2, 2, False)
     desk.decide(1, CLASSES.index("owl"), "rejected", [], 0)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tag2box.cli.parsing import DATA_FORMATS, Parser, add_part, make_parser
-from tag2box.cli.run_options import add_looking, add_only, add_run_and_data, run_and_data
+from tag2box.cli.run_options import add_by, add_looking, add_only, add_run_and_data, run_and_data
 
 
 def parser() -> Parser:
@@ -38,12 +38,7 @@ def parser() -> Parser:
         default=Path("ranking.csv"),
         help="default: ranking.csv; also .jpg, -risk.png",
     )
-    made.add_argument(
-        "--by",
-        metavar="SCORE",
-        default="doubt",
-        help="doubt (default), distance, total, dissimilarity, self-diversity, or confidence, the least first",
-    )
+    add_by(made)
     made.add_argument("--top", metavar="N", type=int, default=20, help="print and draw so many (default: 20)")
     add_only(made, "pictures with this tag, and by this tag alone")
     made.add_argument("--no-pictures", action="store_true", help="draw none, write the CSV alone")

@@ -22,6 +22,12 @@ def run_and_data(data: Sequence[Path]) -> tuple[Path, Path]:
     return data[0], data[1]
 
 
+def add_by(parser: Parser) -> None:
+    """What pictures are ordered by."""
+    scores = "doubt (default), distance, total, dissimilarity, self-diversity, or confidence, the least first"
+    parser.add_argument("--by", metavar="SCORE", default="doubt", help=scores)
+
+
 def add_only(parser: Parser, what: str) -> None:
     """Some classes of the data set."""
     parser.add_argument("--only", metavar="CLASS", action="append", default=[], help=f"{what}; may be repeated")

@@ -16,7 +16,7 @@ from tag2box.commands.label import SCORES
 from tag2box.commands.parts import Part, Source, Where, require_known_classes, require_tagged, tagged
 from tag2box.commands.reviewed import COPY
 from tag2box.data import Dataset, TaggedImage, open_dataset, read_image
-from tag2box.errors import InputError, name_some, require_packages
+from tag2box.errors import InputError, name_some, require_choice, require_packages
 from tag2box.evaluation.tables import counted
 from tag2box.files import make_folder, require_writable
 from tag2box.known import Known, read_known, write_known
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 FILE = "review.sqlite"
-LOOKS = 5
+LOOKS = 6
 """Raised when what is kept of a look changes."""
 
 
@@ -65,18 +65,24 @@ def review(
     db: Path | None = None,
     split: str | None = None,
     most: int | None = None,
+    by: str = "doubt",
     only: Sequence[str] = (),
     port: int = 0,
     browser: bool = True,
     device: str = "auto",
     **where: Unpack[Where],
 ) -> None:
-    """Serve the page until Ctrl-C. Port 0: any that is free. only: show pictures with one of these tags."""
+    """Serve the page until Ctrl-C. Port 0: any that is free.
+
+    by: what pictures are ordered by. only: show pictures with one of these tags, ordered by these.
+    """
     require_packages("fastapi", "uvicorn", extra="review")
     if most is not None and most < 1:
         raise InputError(f"expected --most 1 or more, found {most}")
     from tag2box.pair import open_pair
+    from tag2box.ranking import BY
 
+    require_choice("--by", by, BY)
     pair = open_pair(run, device)
     source = Source(data=data, preset=pair.recipe.data.proposals, **where)
     listed = source.listed(split)
@@ -93,7 +99,7 @@ def review(
         with closing(Database(path)) as database:
             _require_same_pictures(database, part.dataset)
             _begin_with(Store(database), learnt)
-            desk = _make_desk(database, pair, part, run, most, only)
+            desk = _make_desk(database, pair, part, run, most, by, only)
             _serve(desk, listener, browser, path)
 
 
@@ -127,7 +133,7 @@ def _require_same_pictures(database: Database, dataset: Dataset) -> None:
 
 
 def _make_desk(
-    database: Database, pair: "Pair", part: Part, run: Path, most: int | None, only: Sequence[str]
+    database: Database, pair: "Pair", part: Part, run: Path, most: int | None, by: str, only: Sequence[str]
 ) -> "Desk":
     from tag2box.review.desk import Desk
     from tag2box.review.looker import Looker
@@ -135,13 +141,12 @@ def _make_desk(
     weights = [run / "weights" / f"{name}.safetensors" for name in ("best", "last", "conditional")]
     marks = [file_mark(path) for path in (*weights, part.store.path) if path.is_file()]
     cache = LookCache(database, [LOOKS, marks, SCORES])
-    looker = Looker(tagged(part, only).dataset.images, cache, _look_with(pair, part))
+    looker = Looker(tagged(part, only).dataset.images, cache, _look_with(pair, part), by=by, only=only)
     return Desk(part.dataset, Store(database), looker, title=run.resolve().name, most=most)
 
 
 def _look_with(pair: "Pair", part: Part) -> "Callable[[TaggedImage], Look]":
-    from tag2box.review.look import look_at
-    from tag2box.review.looker import NOTHING
+    from tag2box.review.look import NOTHING, look_at
 
     def look(image: TaggedImage) -> "Look":
         proposals = part.store[image.id][: pair.recipe.data.max_proposals]

@@ -30,12 +30,12 @@ class LookCache:
             row = (image.id, self._key(image), json.dumps(look))
             self._database.change("INSERT OR REPLACE INTO looks VALUES (?, ?, ?)", *row)
 
-    def uncertainties(self, images: Sequence[TaggedImage]) -> dict[str, float | None]:
-        """Of all the images that have been looked at."""
-        rows = self._database.read("SELECT image, made_from, json_extract(look, '$.uncertainty') FROM looks")
+    def doubts(self, images: Sequence[TaggedImage]) -> dict[str, dict[str, dict[str, float]]]:
+        """Those of the looks at all the images that have been looked at."""
+        rows = self._database.read("SELECT image, made_from, json_extract(look, '$.doubts') FROM looks")
         found = {image: (key, value) for image, key, value in rows}
         return {
-            image.id: found[image.id][1]
+            image.id: json.loads(found[image.id][1])
             for image in images
             if image.id in found and found[image.id][0] == self._key(image)
         }

@@ -86,7 +86,6 @@ class Desk:
             "number": number,
             "name": image.id,
             "size": image.size,
-            "uncertainty": look["uncertainty"],
             "classes": [of_class(name) for name in names],
         }
 

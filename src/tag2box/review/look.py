@@ -14,7 +14,7 @@ from tag2box.labels.choosing import choose
 from tag2box.labels.consensus import agreed
 from tag2box.labels.records import inside
 from tag2box.pair import Pair, Study
-from tag2box.ranking import doubts_of
+from tag2box.ranking import BY, Doubts, doubts_of
 
 Box = list[float]
 """x0, y0, x1, y1 in the picture's own pixels, inside it, to a tenth."""
@@ -41,9 +41,28 @@ class ClassLook(TypedDict):
 class Look(TypedDict):
     """One picture."""
 
-    uncertainty: float | None
-    """None: the nets have had nothing to look at, and no class has boxes."""
+    doubts: dict[str, dict[str, float]]
+    """Of each tag, and of all together under `PICTURE`, by every score that pictures can be ordered by.
+
+    Empty: the nets have had nothing to look at, and no class has boxes.
+    """
     classes: dict[str, ClassLook]
+
+
+PICTURE = ""
+"""No class has this name."""
+NOTHING: Look = {"doubts": {}, "classes": {}}
+"""Of a picture that the nets cannot be shown."""
+
+
+def uncertainty(doubts: Mapping[str, Mapping[str, float]], by: str, only: Sequence[str] = ()) -> float | None:
+    """Of a picture, or of the most doubtful of some tags of it; None where the nets have had nothing to look at.
+
+    >>> of_picture = {"": {"doubt": 0.4}, "cat": {"doubt": 0.4}, "owl": {"doubt": 0.1}}
+    >>> uncertainty(of_picture, "doubt"), uncertainty(of_picture, "doubt", only=["owl", "yak"])
+    (0.4, 0.1)
+    """
+    return max((doubts[name][by] for name in only or (PICTURE,) if name in doubts), default=None)
 
 
 def look_at(pair: Pair, study: Study, image: TaggedImage, scores: Mapping[str, float]) -> Look:
@@ -67,8 +86,16 @@ def look_at(pair: Pair, study: Study, image: TaggedImage, scores: Mapping[str, f
             "agreed": by_samples[name],
         }
 
-    doubts = doubted.doubts
-    return {"uncertainty": doubts and doubts.doubt, "classes": {name: of_class(name) for name in image.tags}}
+    assert doubted.doubts is not None  # as there is a study
+    by_tag = {one.name: one.doubts for one in doubted.classes}
+    return {
+        "doubts": {name: _by_all(doubts) for name, doubts in ({PICTURE: doubted.doubts} | by_tag).items()},
+        "classes": {name: of_class(name) for name in image.tags},
+    }
+
+
+def _by_all(doubts: Doubts) -> dict[str, float]:
+    return {name: doubts.by(name) for name in BY}
 
 
 def _labels(pair: Pair, found: Found, image: TaggedImage, score: float) -> dict[str, list[Box]]:

@@ -7,18 +7,26 @@ from collections.abc import Callable, Sequence
 from tag2box.data.records import TaggedImage
 from tag2box.errors import InputError
 from tag2box.review.cache import LookCache
-from tag2box.review.look import Look
-
-NOTHING: Look = {"uncertainty": None, "classes": {}}
-"""Of a picture that the nets cannot be shown."""
+from tag2box.review.look import NOTHING, Look, uncertainty
 
 
 class Looker:
-    """A thread that asks the nets about every picture that is not in the cache."""
+    """A thread that asks the nets about every picture that is not in the cache.
 
-    def __init__(self, images: Sequence[TaggedImage], cache: LookCache, look: Callable[[TaggedImage], Look]) -> None:
-        self.images, self.cache, self._look = images, cache, look
-        self.uncertainties = cache.uncertainties(images)
+    by: the score that tells how uncertain they are; only: of which classes, if any are named.
+    """
+
+    def __init__(
+        self,
+        images: Sequence[TaggedImage],
+        cache: LookCache,
+        look: Callable[[TaggedImage], Look],
+        *,
+        by: str = "doubt",
+        only: Sequence[str] = (),
+    ) -> None:
+        self.images, self.cache, self._look, self._by, self._only = images, cache, look, by, only
+        self.uncertainties = {id: uncertainty(doubts, by, only) for id, doubts in cache.doubts(images).items()}
         """Of the images that are ready, by id."""
         self.trouble: str | None = None
         """Why it has stopped before the end, in one line."""
@@ -45,7 +53,8 @@ class Looker:
                 if self._stop.is_set():
                     return
                 if image.id not in self.uncertainties:
-                    self.uncertainties = {**self.uncertainties, image.id: self._seen(image)["uncertainty"]}
+                    doubt = uncertainty(self._seen(image)["doubts"], self._by, self._only)
+                    self.uncertainties = {**self.uncertainties, image.id: doubt}
         except Exception as error:  # the page goes on without, and says so: decisions are worth more than hints
             self.trouble = f"{type(error).__name__}: {' '.join(str(error).split())}"
             print(f"the nets look at no more pictures: {self.trouble}", file=sys.stderr)
