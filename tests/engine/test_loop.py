@@ -15,12 +15,13 @@ from torch import nn
 
 from tag2box import cli
 from tag2box.config import Recipe
-from tag2box.engine import loop
+from tag2box.engine import learning, loop
 from tag2box.engine.checkpoint import read_state
 from tag2box.engine.forward import noise_for
+from tag2box.engine.learning import Learner
 from tag2box.engine.loop import Run, few_threads, train_run
 from tag2box.engine.memory import less_memory
-from tag2box.engine.plan import generator_for, phases
+from tag2box.engine.plan import generator_for
 from tag2box.errors import InputError, TrainingError
 from tag2box.nets.backbone import Trunk
 from tag2box.nets.mil import MilNet
@@ -331,7 +332,7 @@ def test_another_recipe_or_other_data_are_refused(world, make_world, make_recipe
 def test_a_finished_run_has_nothing_left_to_do(world, make_recipe, tmp_path, monkeypatch):
     train_run(world.dataset, world.store, make_recipe(), tmp_path, device="cpu")
     before = {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in (tmp_path / "weights").iterdir()}
-    monkeypatch.setattr(Run, "_one_step", None)
+    monkeypatch.setattr(Learner, "take_step", None)
     notes = Notes()
     train_run(world.dataset, world.store, make_recipe(), tmp_path, resume=True, report=notes, device="cpu")
     assert {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in (tmp_path / "weights").iterdir()} == before
@@ -356,28 +357,29 @@ def test_noise_has_streams_of_its_own(world, make_recipe, tmp_path, monkeypatch)
     recipe = make_recipe()
     run = Run(world.dataset, world.store, recipe, tmp_path, evaluate=None, val=None, report=None, device="cpu")
     run.nets.start_rounds(recipe, run.fabric.device)
-    run.phase, phase = 1, run.phases[1]
-    views = run.feed.views(1, phase, 0)
-    _, noise, _ = run._inputs(phase, views)
-    assert torch.equal(noise, run._inputs(phase, views)[1])
-    assert not torch.equal(noise, run._inputs(phase, views, part=1)[1])
+    run.phase = 1
+    learner = run.learner(run.phases[1])
+    views = run.feed.views(1, learner.phase, 0)
+    _, noise, _ = learner._inputs(views)
+    assert torch.equal(noise, learner._inputs(views)[1])
+    assert not torch.equal(noise, learner._inputs(views, part=1)[1])
     assert not torch.equal(noise, noise_for(views, 3, generator_for(recipe.seed, 1, 0)))
     monkeypatch.setattr(type(run.fabric), "global_rank", 1)
-    assert not torch.equal(noise, run._inputs(phase, views)[1])
+    assert not torch.equal(noise, learner._inputs(views)[1])
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_a_loss_that_is_not_finite_stops_the_run(world, make_recipe, tmp_path, monkeypatch, accumulate):
     monkeypatch.setattr(loop, "SAVE_EVERY_S", 0.0)
-    one_step, poisoned = Run._one_step, []
+    take_step, poisoned = Learner.take_step, []
 
-    def poison(run, phase, module, optimiser):
-        if phase.kind == "prediction" and run.step == accumulate and not poisoned:
-            poisoned.append(run.checkpoint.read_bytes())
-            next(iter(run.nets["prediction"].predictor.parameters())).data[0] = float("nan")
-        return one_step(run, phase, module, optimiser)
+    def poison(learner):
+        if learner.phase.kind == "prediction" and learner.step == accumulate and not poisoned:
+            poisoned.append((tmp_path / "weights" / "state.safetensors").read_bytes())
+            next(iter(learner.nets["prediction"].predictor.parameters())).data[0] = float("nan")
+        return take_step(learner)
 
-    monkeypatch.setattr(Run, "_one_step", poison)
+    monkeypatch.setattr(Learner, "take_step", poison)
     recipe = make_recipe(optimiser={"images": 1, "accumulate": accumulate})
     with pytest.raises(TrainingError, match=rf"round 1, prediction net, by step {2 * accumulate} of 6") as error:
         train_run(world.dataset, world.store, recipe, tmp_path, device="cpu")
@@ -406,15 +408,15 @@ def test_with_too_little_memory_it_learns_the_same_in_parts(drawn, make_recipe, 
     dataset, store, _ = drawn["trainval"]
     dataset = dataset.subset([image.size == dataset[0].size for image in dataset])  # parts are padded to their own
     train_run(dataset, store, recipe, tmp_path / "whole", device="cpu")
-    inputs = Run._inputs
+    inputs = Learner._inputs
 
-    def too_much(run, phase, views, part=0):
-        half_done = phase.kind == "prediction" and run.step % 2 == 1 and part == 1
+    def too_much(learner, views, part=0):
+        half_done = learner.phase.kind == "prediction" and learner.step % 2 == 1 and part == 1
         if len(views) > 2 or (len(views) == 2 and half_done):
             raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 40 GiB")
-        return inputs(run, phase, views, part)
+        return inputs(learner, views, part)
 
-    monkeypatch.setattr(Run, "_inputs", too_much)
+    monkeypatch.setattr(Learner, "_inputs", too_much)
     train_run(dataset, store, recipe, tmp_path / "parts", device="cpu")
     assert capsys.readouterr().err.splitlines() == [
         "cpu has too little memory (warm start): of 4 pictures in a step 2 go through the net at once now",
@@ -436,7 +438,7 @@ def out_of_memory(*args):
 
 @pytest.mark.parametrize("images", [4, 3, 1])
 def test_too_little_memory_for_one_picture_says_what_to_try(world, make_recipe, tmp_path, monkeypatch, images):
-    monkeypatch.setattr(Run, "_gradients", out_of_memory)
+    monkeypatch.setattr(Learner, "_gradients", out_of_memory)
     recipe = make_recipe(optimiser={"images": images, "warmup": 3}, warm={"least_steps": 7})
     advice = r"fewer --data.max_proposals or smaller --data.scales or --data.cache false$"
     with pytest.raises(TrainingError, match=rf"^cpu has too little memory \(warm start\): .* with {advice}") as error:
@@ -457,10 +459,11 @@ def test_too_little_memory_for_anything_else_says_what_to_try(world, make_recipe
 def test_several_processes_do_not_go_ways_of_their_own(world, make_recipe, tmp_path, monkeypatch):
     """The others would wait for the one that does."""
     run = Run(world.dataset, world.store, make_recipe(), tmp_path, evaluate=None, val=None, report=None, device="cpu")
-    monkeypatch.setattr(Run, "_gradients", out_of_memory)
+    learner = run.learner(run.phases[0])
+    monkeypatch.setattr(Learner, "_gradients", out_of_memory)
     monkeypatch.setattr(type(run.fabric), "world_size", 2)
     with pytest.raises(torch.OutOfMemoryError):
-        run._gradients_that_fit(run.phases[0], None, None)
+        learner._gradients_that_fit()
 
 
 def test_few_threads_are_given_back():
@@ -482,18 +485,18 @@ def test_less_memory_for_several_processes_and_drawn_proposals(make_recipe):
 
 def test_nothing_unsound_is_saved_where_looking_is_rare(world, make_recipe, tmp_path, monkeypatch):
     """As on a GPU: looks are LOOK_EVERY updates apart, but there is one before every save and at the end."""
-    monkeypatch.setattr(loop, "LOOK_EVERY", 10**9)
+    monkeypatch.setattr(learning, "LOOK_EVERY", 10**9)
     run = Run(world.dataset, world.store, make_recipe(), tmp_path, evaluate=None, val=None, report=None, device="cpu")
 
     class Fabric:
         device = torch.device("meta")  # anything but the CPU
 
-    phase = phases(make_recipe(), 6)[0]
-    run.step, cpu, run.fabric = 1, run.fabric, Fabric()
-    run._watch(phase, torch.tensor(float("nan")), torch.tensor(1.0))
-    run.step, run.fabric = 2, cpu
+    learner = run.learner(run.phases[0])
+    learner.step, cpu, learner.fabric = 1, learner.fabric, Fabric()
+    learner._watch(torch.tensor(float("nan")), torch.tensor(1.0))
+    learner.step, learner.fabric = 2, cpu
     with pytest.raises(TrainingError):
-        run._watch(phase, torch.tensor(1.0), torch.tensor(1.0))  # what was bad once stays bad
+        learner._watch(torch.tensor(1.0), torch.tensor(1.0))  # what was bad once stays bad
 
 
 def test_the_command_line_says_it_in_a_line(monkeypatch, capsys):

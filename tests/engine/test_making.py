@@ -57,11 +57,17 @@ def test_a_trunk_without_a_share_stays_as_it_was(world, make_recipe, tmp_path, s
     before = [one.clone() for one in run.nets.warm.trunk.parameters()]
     phase = run.phases[0]
     run._begin(phase)
-    module, optimiser = run._set_up(phase)
-    run.feed.begin(0, phase, 0)
-    run._one_step(phase, module, optimiser)
+    run.learner(phase).take_step()
     moved = [not torch.equal(a, b) for a, b in zip(before, run.nets.warm.trunk.parameters(), strict=True)]
     assert any(moved) == bool(share)
+
+
+def test_lightnings_advice_is_not_for_users(caplog):
+    from lightning.fabric.utilities.rank_zero import rank_zero_info
+
+    make_fabric("cpu", "32-true")
+    rank_zero_info("You are using a CUDA device that has Tensor Cores.")
+    assert not caplog.records
 
 
 def test_mixed_precision_leaves_boxes_as_they_are():

@@ -169,8 +169,10 @@ def test_the_lessons_are_learnt_of_the_same_regions_whatever_the_view(world, mak
         expected = grown * run.album.proposals(view.index)[: len(own)]
         widths = (expected[:, 2] - expected[:, 0], own[:, 2] - own[:, 0])
         torch.testing.assert_close(*widths, rtol=0.05, atol=0.5)  # mirrored or not
-    module, optimiser = run._set_up(phase)
-    losses = [float(run._one_step(phase, module, optimiser)["loss_teacher"]) for _ in range(30)]  # one step each time
+    learner, losses = run.learner(phase), []
+    for _ in range(30):
+        learner.step = 0  # one step each time
+        losses.append(float(learner.take_step()["loss_teacher"]))
     assert losses[-1] < losses[0] / 2
 
 
@@ -190,12 +192,11 @@ def test_lessons_that_were_stopped_go_on_as_if_they_had_not_been(world, make_rec
         run._look_first()
         phase = run.phases[0]
         run._begin(phase)
-        module, optimiser = run._set_up(phase)
-        run.feed.begin(0, phase, 0)
+        learner = run.learner(phase)
         for _ in range(steps):
-            run._one_step(phase, module, optimiser)
-            run.step += 1
-        run._save(optimiser)
+            learner.take_step()
+        run.step = learner.step
+        run._save(learner.optimiser)
 
     one(tmp_path / "parts", 2, resume=False)
     assert "lesson.weight" in read_state(tmp_path / "parts" / "weights" / "state.safetensors")[0]

@@ -1,7 +1,6 @@
 """`train_run`: the warm start, then rounds of coordinate descent (METHOD §8); checkpoints and resume."""
 
 import shutil
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -16,23 +15,20 @@ from tag2box import remembered
 from tag2box.config import Recipe
 from tag2box.data.records import Dataset
 from tag2box.engine import inheriting
-from tag2box.engine.checkpoint import fingerprint, load_net, load_optimiser, plain, read_state, save_state, sweep
+from tag2box.engine.checkpoint import fingerprint, load_net, plain, read_state, save_state, sweep
 from tag2box.engine.feed import Feed
 from tag2box.engine.findings import find_again
-from tag2box.engine.forward import conditional_outputs, noise_for, prediction_outputs
 from tag2box.engine.hints import find_places, with_sureness
 from tag2box.engine.known import fingerprint_of_known, retagged
-from tag2box.engine.making import Nets, build_warm, make_fabric, make_optimiser, make_step
+from tag2box.engine.learning import Learner
+from tag2box.engine.making import Nets, build_warm, make_fabric
 from tag2box.engine.measure import refined_scorer
-from tag2box.engine.memory import in_parts, less_memory
-from tag2box.engine.plan import Phase, generator_for, phases, rate_at, seed_for
+from tag2box.engine.plan import Phase, phases, seed_for
 from tag2box.engine.record import Record, Report
 from tag2box.engine.stages import Evaluate, Stages
-from tag2box.engine.steps import Logs, all_pseudo_truths
-from tag2box.engine.tags import regions
 from tag2box.engine.teacher import Looks, TeacherNet, look
 from tag2box.engine.views import Album, View
-from tag2box.errors import InputError, TrainingError
+from tag2box.errors import InputError
 from tag2box.files import atomic_path, write_atomically
 from tag2box.known import Known
 from tag2box.progress import progress
@@ -43,8 +39,6 @@ THREADS = 2
 """Of the CPU, for small tensors, where a GPU does the work."""
 FIRST = "first.safetensors"
 """In `weights`, until the rounds: the warm start as lessons and tags have left it, to begin there again."""
-LOOK_EVERY = 20
-"""Updates between two looks at whether all is finite, on a GPU, where looking means waiting."""
 
 
 def train_run(
@@ -131,7 +125,6 @@ class Run:
         self.teacher: TeacherNet | None = None
         self.looks: Looks | None = None
         self._restored: dict[str, Tensor] = {}
-        self._sound = torch.tensor(True, device=self.fabric.device)
 
     def go(self) -> None:
         """Every phase that is left, each followed by what is said of it."""
@@ -291,132 +284,39 @@ class Run:
 
     def _learn(self, phase: Phase) -> None:
         """The steps of a phase that are left."""
-        module, optimiser = self._set_up(phase)
-        self.feed.begin(self.phase, phase, self.step)
+        learner = self.learner(phase)
         due, told = time.monotonic() + SAVE_EVERY_S, self.step
         with progress(phase.name, phase.steps, self.step, unit="steps") as count_one:
             while self.step < phase.steps:
                 began = time.perf_counter()
-                logs = self._one_step(phase, module, optimiser)
-                self.step += 1
+                logs = learner.take_step()
+                self.step, self.at_once = learner.step, learner.at_once
                 seconds = time.perf_counter() - began
                 if self.step > told:  # and not once more where it had to go back
                     self.record.log(logs, self.recipe.optimiser.images, seconds, self.feed.waited)
                     count_one()
                     told = self.step
                 if time.monotonic() > due and self.step % self.recipe.optimiser.accumulate == 0:
-                    self._require_sound(phase)
-                    due = self._save(optimiser)
-        self._require_sound(phase)
+                    learner.require_sound()
+                    due = self._save(learner.optimiser)
+        learner.require_sound()
         self.nets[phase.net].eval()
 
-    def _set_up(self, phase: Phase) -> tuple[Any, Any]:
-        """The net that learns, in training, as a step of it, and the optimiser over what learns."""
-        self.nets[phase.net].train()
-        step = make_step(phase, self.nets, self.recipe)
-        module = self.fabric.setup_module(step)
-        optimiser = make_optimiser(step, phase, self.recipe.optimiser)
-        if self._restored:
-            load_optimiser(optimiser, self._restored)
-        return module, self.fabric.setup_optimizers(optimiser)
-
-    def _one_step(self, phase: Phase, module: Any, optimiser: Any) -> Logs:
-        """A step, and the update that it may be the last one for."""
-        settings = self.recipe.optimiser
-        for group in optimiser.param_groups:
-            group["lr"] = group["share"] * rate_at(self.step, phase, settings)
-        try:
-            loss, logs = self._gradients_that_fit(phase, module, optimiser)
-            if self._is_last(phase):
-                norm = self.fabric.clip_gradients(module, optimiser, max_norm=settings.clip, error_if_nonfinite=False)
-                self._watch(phase, loss, norm)
-                optimiser.step()
-                optimiser.zero_grad()
-        except torch.OutOfMemoryError as error:
-            advice = less_memory(self.recipe, self.fabric.world_size, self.at_once)
-            raise TrainingError(f"{self._too_little(phase)}: start again, in another --out, with {advice}") from error
-        return logs
-
-    def _is_last(self, phase: Phase) -> bool:
-        """Whether the parameters move after this step."""
-        return (self.step + 1) % self.recipe.optimiser.accumulate == 0 or self.step + 1 == phase.steps
-
-    def _too_little(self, phase: Phase) -> str:
-        return f"{self.fabric.device} has too little memory ({phase.name})"
-
-    def _gradients_that_fit(self, phase: Phase, module: Any, optimiser: Any) -> tuple[Tensor, Logs]:
-        """Those of a step, with fewer pictures at once from here on where there is too little memory for more.
-
-        Several processes would have to agree on that.
-        """
-        while True:
-            views = self.feed.views(self.phase, phase, self.step)
-            try:
-                return self._gradients(phase, module, views)
-            except torch.OutOfMemoryError:
-                number, now = len(views), min(self.at_once or len(views), len(views))
-                if now == 1 or self.fabric.world_size > 1:
-                    raise
-            del views  # out here, where all else that filled the memory is gone
-            self.at_once = -(-now // 2)
-            said = f"of {number} pictures in a step {self.at_once} go through the net at once now"
-            print(f"{self._too_little(phase)}: {said}", file=sys.stderr)
-            # Gradients may be half of this step's, so all that are added up for an update are computed anew.
-            optimiser.zero_grad()
-            self.step -= self.step % self.recipe.optimiser.accumulate
-            self.feed.begin(self.phase, phase, self.step)
-
-    def _gradients(self, phase: Phase, module: Any, views: Sequence[View]) -> tuple[Tensor, Logs]:
-        """Add those of a step to what is there; its loss and what to log."""
-        torch.manual_seed(seed_for(self.recipe.seed, self.phase, self.step, self.fabric.global_rank))  # for dropout
-        loss, logs = torch.zeros((), device=self.fabric.device), Logs()
-        with self.fabric.no_backward_sync(module, enabled=not self._is_last(phase)):
-            for part, some in enumerate(in_parts(views, self.at_once)):
-                share = len(some) / len(views)  # losses are means over pictures, or nearly: lessons', over regions
-                own, more = module(*self._inputs(phase, some, part))
-                self.fabric.backward(share * own / self.recipe.optimiser.accumulate)
-                loss = loss + share * own.detach()
-                for name, value in more.items():
-                    logs[name] = logs.get(name, 0) + share * value.detach()
-        return loss, logs
-
-    @torch.no_grad()
-    def _inputs(self, phase: Phase, views: Sequence[View], part: int = 0) -> tuple[Any, ...]:
-        """What a part of a step needs besides its views: crops, or what the other net says, which stands still."""
-        if phase.kind == "warm":
-            return (views,)
-        if phase.kind == "lessons":
-            with self.fabric.autocast():
-                return self._lessons(views)
-        # Not the stream that chose the pictures, and another one for the pictures of every process and part.
-        which = (self.phase, self.step, self.fabric.global_rank, 1, *([part] if part else []))
-        generator = generator_for(self.recipe.seed, *which)
-        if phase.kind == "tags":
-            boxes = [regions(view.size, generator) for view in views]
-            return views, [one.to(self.fabric.device, non_blocking=True) for one in boxes]
-        rounds = self.recipe.rounds
-        noise = noise_for(views, rounds.samples if rounds.noise else 0, generator)
-        with self.fabric.autocast():
-            if phase.kind == "conditional":
-                return views, noise, prediction_outputs(self.nets.prediction, views)
-            outputs = conditional_outputs(self.nets.conditional, views, noise)
-        return views, [truths for _, truths in all_pseudo_truths(views, outputs, rounds)]
-
-    def _watch(self, phase: Phase, loss: Tensor, norm: Tensor | None) -> None:
-        """Note whether the loss and the gradient's length are finite; look at every update on the CPU."""
-        self._sound = self._sound & loss.detach().isfinite() & (loss.detach() if norm is None else norm).isfinite()
-        update = self.step // self.recipe.optimiser.accumulate
-        if self.fabric.device.type == "cpu" or update % LOOK_EVERY == 0:
-            self._require_sound(phase)
-
-    def _require_sound(self, phase: Phase) -> None:
-        """Stop, before anything is saved, where something since the start was not finite."""
-        if bool(self._sound):
-            return
-        where = f"{phase.name}, by step {min(self.step + 1, phase.steps)} of {phase.steps}"
-        rate = rate_at(min(self.step, phase.steps - 1), phase, self.recipe.optimiser)
-        left = f"the last good state is {self.checkpoint}" if self.checkpoint.exists() else "nothing was saved yet"
-        raise TrainingError(f"the loss is not finite ({where}, learning rate {rate:g}); {left}: try a lower rate")
+    def learner(self, phase: Phase) -> Learner:
+        """What takes the steps of a phase, from where the run is in it."""
+        return Learner(
+            self.phase,
+            phase,
+            self.recipe,
+            self.fabric,
+            self.nets,
+            self.feed,
+            lessons=self._lessons,
+            checkpoint=self.checkpoint,
+            step=self.step,
+            at_once=self.at_once,
+            restored=self._restored,
+        )
 
     def _conclude(self, phase: Phase) -> None:
         """What is said of a stage."""

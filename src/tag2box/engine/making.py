@@ -1,5 +1,6 @@
 """What a run is made of, as its recipe says: the device and its precision, nets, optimisers, steps."""
 
+import logging
 import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -24,11 +25,15 @@ if TYPE_CHECKING:
     from lightning.fabric import Fabric
     from lightning.fabric.plugins import MixedPrecision
 
+LIGHTNING = "lightning.fabric.utilities.rank_zero"
+"""What it tells whoever has a GPU is advice to programmers."""
+
 
 def make_fabric(device: str, precision: str) -> "Fabric":
     """One process, or those that torchrun has started."""
     from lightning.fabric import Fabric
 
+    logging.getLogger(LIGHTNING).setLevel(logging.WARNING)
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     nodes = int(os.environ.get("WORLD_SIZE", "1")) // local
     strategy = "ddp" if local * nodes > 1 else "auto"
