@@ -62,7 +62,7 @@ def test_a_trunk_without_a_share_stays_as_it_was(world, make_recipe, tmp_path, s
     assert any(moved) == bool(share)
 
 
-def test_lightnings_advice_is_not_for_users(caplog):
+def test_tips_for_programmers_are_not_for_users(caplog):
     from lightning.fabric.utilities.rank_zero import rank_zero_info
 
     make_fabric("cpu", "32-true")

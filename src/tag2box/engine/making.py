@@ -25,15 +25,13 @@ if TYPE_CHECKING:
     from lightning.fabric import Fabric
     from lightning.fabric.plugins import MixedPrecision
 
-LIGHTNING = "lightning.fabric.utilities.rank_zero"
-"""What it tells whoever has a GPU is advice to programmers."""
-
 
 def make_fabric(device: str, precision: str) -> "Fabric":
     """One process, or those that torchrun has started."""
     from lightning.fabric import Fabric
+    from lightning_utilities.core import rank_zero
 
-    logging.getLogger(LIGHTNING).setLevel(logging.WARNING)
+    rank_zero.log.setLevel(logging.WARNING)  # below are tips for whoever programs a GPU
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     nodes = int(os.environ.get("WORLD_SIZE", "1")) // local
     strategy = "ddp" if local * nodes > 1 else "auto"
