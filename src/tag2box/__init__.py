@@ -32,7 +32,7 @@ def train(
     """Train a detector on tagged pictures; the run directory, which `load` takes. `tag2box train` does the same.
 
     data: a VOC devkit, a COCO file, a folder per class, or a folder with tags.csv or metadata.jsonl.
-    recipe: `"paper"` (when nothing is said), `"fast"`, `"demo"`, or a YAML file.
+    recipe: `"fast"` (when nothing is said), for a CPU; `"voc07"` and `"paper"`, for GPUs; `"demo"`, or a YAML file.
     out: the run directory; by default the next free one under runs/. With `resume` a run there goes on.
     split: which part of the data to learn from; val_split or val_fraction: what to score each stage on, where the data
         has boxes, which are used for nothing else. The fraction held out is the same whatever the seed.

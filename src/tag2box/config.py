@@ -245,7 +245,7 @@ class Recipe:
         return replace(self, rounds=replace(self.rounds, promise=0.0)) if hinted else self
 
 
-def load_recipe(name_or_file: str | Path = "paper", overrides: Mapping[str, Any] | None = None) -> Recipe:
+def load_recipe(name_or_file: str | Path, overrides: Mapping[str, Any] | None = None) -> Recipe:
     """A recipe by its name (paper, voc07, voc07_vgg16, fast, demo) or from a YAML file, with some fields changed.
 
     A file names the fields that differ from the defaults above or, with `base: fast`, from another recipe's. Overrides

@@ -1,5 +1,6 @@
 """`tag2box train`: what reaches the engine, what the run directory is, and what is refused in one line."""
 
+import io
 import math
 import subprocess
 import sys
@@ -9,13 +10,14 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 from safetensors.torch import load_file
 
 import tag2box
 from tag2box.cli import main
 from tag2box.commands.parts import Part, held_out, require_same_classes
-from tag2box.commands.run_folder import Judge, choose_folder
-from tag2box.commands.train import train
+from tag2box.commands.run_folder import Judge, choose_folder, choose_recipe
+from tag2box.commands.train import _tell_of_recipe, train
 from tag2box.config import load_recipe
 from tag2box.data import open_dataset, open_ground_truth
 from tag2box.detections import Detections
@@ -484,3 +486,24 @@ def test_from_python(devkit, store, engine, tmp_path):
     )
     assert run == tmp_path / "run"
     assert engine.calls[0].dataset.split == "trainval"
+
+
+def said_of_recipe(values, **options) -> str:
+    console = Console(file=io.StringIO(), width=60)
+    _tell_of_recipe(load_recipe(values.pop("recipe"), values), console=console, **options)
+    return console.file.getvalue()
+
+
+def test_a_recipe_that_nobody_named_is_named(tmp_path):
+    assert choose_recipe(tmp_path, None, {}, resume=False) == load_recipe("fast")
+    assert said_of_recipe({"recipe": "fast"}, device="cpu", chosen=False).startswith("recipe fast, since none is named")
+    assert said_of_recipe({"recipe": "fast"}, device="cpu", chosen=True) == ""
+    assert said_of_recipe({"recipe": "demo"}, device="cpu", chosen=True) == ""
+
+
+@pytest.mark.parametrize("name", ["paper", "voc07"])
+def test_a_recipe_for_gpus_on_a_cpu(name):
+    said = said_of_recipe({"recipe": name}, device="cpu", chosen=True)
+    assert said.count("\n") == 1
+    assert "that takes days" in said
+    assert said_of_recipe({"recipe": name, "backbone.frozen": "all"}, device="cpu", chosen=True) == ""

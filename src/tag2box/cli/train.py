@@ -20,24 +20,24 @@ def parser() -> Parser:
         "The run directory gets args.yaml, results.csv, results.png, samples/, report.html and weights/; its\n"
         "weights/best.safetensors is the whole detector. Stop it whenever you like; --resume goes on, to the bit.",
         "recipes:\n"
-        "  paper   VGG16, five samples, six rounds: for a GPU (default)\n"
+        "  fast    a small trunk that stays fixed, its features kept: for a CPU, or a first try (default)\n"
         "  voc07   PASCAL VOC on one large GPU: EfficientNet-Lite4, from a file (voc07_vgg16: a draft with VGG16)\n"
-        "  fast    a small trunk that stays fixed, its features kept: for a CPU\n"
+        "  paper   the paper's settings: VGG16, five samples, six rounds, for a GPU\n"
         "  demo    the smallest, for the demo's pictures\n"
         "  FILE    YAML of the fields above; `base: fast` builds on another recipe\n\n"
         f"{DATA_FORMATS}\n\n"
         "examples:\n"
-        "  tag2box train photos/ --recipe fast\n"
-        "  tag2box train VOCdevkit/VOC2007 --split trainval --val-fraction 0.2 --out runs/voc\n"
+        "  tag2box train photos/\n"
+        "  tag2box train VOCdevkit/VOC2007 --recipe voc07 --split trainval --val-fraction 0.2 --out runs/voc\n"
         "  tag2box train VOCdevkit/VOC2007 --out runs/voc --resume\n"
         "  tag2box train photos/ --reviewed runs/photos-1/review.sqlite --warm-start runs/photos-1\n"
         "  tag2box train photos/ --warm-start runs/photos-1 --rounds.noise false\n"
-        "  tag2box train photos/ --backbone.weights vgg16.safetensors --rounds.number 3 --data.scales 480,600",
+        "  tag2box train photos/ --recipe paper --backbone.weights vgg16.safetensors --rounds.number 3",
         usage="tag2box train DATA [--recipe NAME|FILE] [--out RUN [--resume]] [options] [--section.field value] ...",
     )
     # Not called data: jsonargparse would take a mistyped --data.field for a part of it.
     made.add_argument("source", metavar="DATA", type=Path, help="the data set (formats below)")
-    made.add_argument("--recipe", metavar="NAME|FILE", help="which settings (default: paper, or the warm start's)")
+    made.add_argument("--recipe", metavar="NAME|FILE", help="which settings (default: fast, or the warm start's)")
     made.add_argument("--out", metavar="RUN", type=Path, help="the run directory (default: runs/DATA-1, …-2)")
     made.add_argument("--resume", action="store_true", help="go on with the run in --out")
     made.add_argument("--device", metavar="NAME", default="auto", help="auto (default), cpu or cuda")

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tag2box.engine.record import Followed
 
 SETTINGS = "args.yaml"
+DEFAULT = "fast"
+"""The recipe of a run for which none was named."""
 MOST_MEASURED = 10_000
 """Pictures from whose proposals their recall is taken."""
 
@@ -67,12 +69,12 @@ def require_place(run: Path) -> None:
 def choose_recipe(
     run: Path, recipe: str | Path | None, overrides: Mapping[str, Any], resume: bool, warm_start: Path | None = None
 ) -> Recipe:
-    """The recipe asked for, else that of the run whose warm start is taken, else `paper`.
+    """The recipe asked for, else that of the run whose warm start is taken, else `fast`, which any machine can do.
 
     A resumed run keeps its own, and what is asked may not contradict it.
     """
     if not resume or not (run / SETTINGS).is_file():
-        default = "paper" if warm_start is None else warm_start / SETTINGS
+        default = DEFAULT if warm_start is None else warm_start / SETTINGS
         return load_recipe(default if recipe is None else recipe, overrides)
     own = load_recipe(run / SETTINGS)
     asked = load_recipe(run / SETTINGS if recipe is None else recipe, overrides)

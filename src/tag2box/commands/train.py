@@ -12,6 +12,7 @@ from rich.console import Console
 from tag2box.commands.parts import Part, Source, held_out, require_same_classes
 from tag2box.commands.reviewed import COPY, choose_reviewed, describe, keep_reviewed, within
 from tag2box.commands.run_folder import (
+    DEFAULT,
     SETTINGS,
     Judge,
     RunReport,
@@ -76,6 +77,7 @@ def train(
     decisions = _decisions(source, split, run, reviewed, resume)
     own, other = _open_parts(source, split, val_split, val_fraction)
     console = Console(highlight=False, quiet=not first)
+    _tell_of_recipe(settings, device, console, chosen=recipe is not None or warm_start is not None or resume)
     known = within(decisions, own.dataset)
     if known:
         console.print(describe(known, own.dataset, others=len(decisions) - len(known)), soft_wrap=True)
@@ -126,6 +128,21 @@ def _require_workable(settings: Recipe, device: str) -> None:
         from tag2box.engine.teacher import TeacherNet
 
         TeacherNet(settings.teacher.name, settings.teacher.weights, settings.teacher.size)
+
+
+def _tell_of_recipe(settings: Recipe, device: str, console: Console, *, chosen: bool) -> None:
+    """Which one it is where nobody said, and that it is none for this machine where it is not."""
+    from tag2box.detector import pick_device
+
+    if not chosen:
+        console.print(f"recipe {DEFAULT}, since none is named; for large GPUs there is voc07", soft_wrap=True)
+    trunk = settings.backbone
+    if pick_device(device).type == "cpu" and trunk.frozen != "all" and trunk.name != "tiny":
+        console.print(
+            f"on a CPU, and {trunk.name} is to learn: that takes days with thousands of pictures; "
+            "`fast` is the recipe for CPUs",
+            soft_wrap=True,
+        )
 
 
 def _decisions(source: Source, split: str | None, run: Path, reviewed: Path | None, resume: bool) -> Known:
