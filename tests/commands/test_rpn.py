@@ -135,6 +135,24 @@ def test_it_learns_where_things_are(tmp_path):
     assert np.mean(overlaps) > 0.6, overlaps
 
 
+def test_pictures_of_a_step_are_looked_at_together(tmp_path, save_picture, monkeypatch):
+    """At one scale, lying and standing ones on one canvas; with many pictures more than two of them."""
+    monkeypatch.setattr("tag2box.engine.proposing.MOST_STEPS", 4)
+    sizes = [(60, 40), (40, 60)] * 6
+    images = [
+        TaggedImage(str(n), save_picture(tmp_path / f"{n}.png", size=size), size, ("cat",))
+        for n, size in enumerate(sizes)
+    ]
+    detector = make_detector(make_recipe(**{"data.scales": "48,64"}))
+    seen, features = [], detector.net.trunk.features
+    monkeypatch.setattr(detector.net.trunk, "features", lambda pixels: seen.append(pixels.shape) or features(pixels))
+    boxes = [torch.tensor([[5.0, 5.0, 30.0, 30.0]])] * 11 + [torch.zeros(0, 4)]  # in one nothing was found
+    learn_to_propose(detector, Dataset(tuple(CLASSES), tuple(images)), boxes, epochs=1, least_steps=1)
+    assert [shape[0] for shape in seen] == [3, 3, 3, 3]
+    assert {min(shape[2:]) for shape in seen} <= {48, 64, 72, 96}
+    assert detector.proposes
+
+
 def test_the_file_says_whether_it_proposes(tmp_path):
     detector = make_detector(make_recipe())
     assert not detector.proposes

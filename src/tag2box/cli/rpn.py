@@ -28,7 +28,7 @@ def parser() -> Parser:
         metavar="F",
         type=float,
         default=8.0,
-        help="times that every picture is shown, but 400 steps of two at least (default: 8)",
+        help="times that every picture is shown, in 400 steps of two at least (default: 8)",
     )
     add_part(made)
     add_looking(made)
