@@ -202,7 +202,10 @@ def fit_for_training(part: Part, max_proposals: int, console: Console) -> Part:
 def _describe_tags(dataset: Dataset, console: Console) -> None:
     tags = dataset.tag_matrix()
     untagged, counts = int((~tags.any(axis=1)).sum()), tags.sum(axis=0)
-    console.print(f"learning {len(dataset.classes)} classes from the tags of {len(dataset):,} images")
+    classes = f"{len(dataset.classes)} {'class' if len(dataset.classes) == 1 else 'classes'}"
+    console.print(f"learning {classes} from the tags of {len(dataset):,} images")
+    if len(dataset.classes) == 1:  # what tells it from others is learnt from pictures without it
+        console.print("with one class, what all its pictures share is learnt: add others, so that it has a contrast")
     if untagged:
         console.print(f"{counted(untagged, 'image')} without a tag: taken to show none of the classes")
     for count, words in ((0, "no image, so nothing to learn"), (1, "a single image, so little to learn")):
