@@ -162,7 +162,7 @@ def test_ctrl_c(monkeypatch, capsys):
 
     monkeypatch.setattr("tag2box.cli.demo.run", stopped)
     assert main(["demo"]) == 130
-    assert capsys.readouterr().err == "tag2box: stopped; the same command goes on from here\n"
+    assert capsys.readouterr().err == "tag2box: stopped\n"
 
 
 def test_the_module_itself_loads_little():

@@ -11,6 +11,7 @@ import torch
 from PIL import Image
 
 from tag2box import load
+from tag2box.about import read_about
 from tag2box.cli import main
 from tag2box.commands import predict as module
 from tag2box.commands.predict import as_coco_results, predict
@@ -56,7 +57,9 @@ def results(folder):
 
 
 def files(folder):
-    return sorted(path.relative_to(folder).as_posix() for path in Path(folder).rglob("*") if path.is_file())
+    """All but what the folder says of itself."""
+    every = {path.relative_to(folder).as_posix() for path in Path(folder).rglob("*") if path.is_file()}
+    return sorted(every - {"tag2box.json"})
 
 
 def test_a_folder(run, photos, capsys):
@@ -292,11 +295,37 @@ def test_stopped(run, photos, monkeypatch, capsys):
     def stopped(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "annotate", stopped)
-    assert main(["predict", str(run), "photos"]) == 130
-    err = capsys.readouterr().err
-    assert err == "tag2box: stopped; predictions holds the pictures so far, and no predictions.json\n"
-    assert files("predictions") == []
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "annotate", stopped)
+        assert main(["predict", str(run), "photos"]) == 130
+        err = capsys.readouterr().err
+        assert err == "tag2box: stopped; predictions holds the pictures so far, and no predictions.json\n"
+        assert files("predictions") == []
+    assert read_about(Path("predictions"))["finished"] is False
+    assert main(["predict", str(run), "photos", "--out", "predictions"]) == 0  # the same again, from the beginning
+    assert files("predictions") == ["a.jpg", "cat/b.png", "dog/b.jpg", "predictions.json"]
+    assert main(["predict", str(run), "photos", "--out", "predictions"]) == 2
+
+
+def test_what_the_results_are_of(run, photos):
+    predict(run, ["photos"], score=0.2, tta=True, max_detections=3)
+    about = read_about(Path("predictions"))
+    assert (about["run"], about["score"], about["max_detections"], about["tta"]) == (str(run), 0.2, 3, True)
+    assert (about["pictures"], about["detections"], about["finished"]) == (3, len(results("predictions")), True)
+
+
+def test_its_own_results_are_not_looked_at_again(run, photos, monkeypatch):
+    monkeypatch.chdir(photos)
+    for out in ("found", "more", "more still"):
+        assert main(["predict", str(run), ".", "--out", out]) == 0
+        assert files(out) == ["a.jpg", "cat/b.png", "dog/b.jpg", "predictions.json"]
+
+
+def test_videos_in_a_folder_are_passed_over_and_named(run, photos, capsys):
+    (photos / "cat" / "clip.mov").write_bytes(b"")
+    assert main(["predict", str(run), "photos"]) == 0
+    words = "passed over 1 video in folders: photos/cat/clip.mov; name them, and they are looked at\n"
+    assert capsys.readouterr().err == words
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from tag2box.commands.predict_inputs import find_inputs, without_bad
+from tag2box.about import write_about
+from tag2box.commands.predict_inputs import find_inputs, passed_over, without_bad
 from tag2box.errors import InputError
 
 
@@ -80,14 +81,26 @@ def test_videos_among_pictures(photos):
     assert [one.is_video for one in find_inputs(["photos/clip.mp4", "photos/cat/1.png"])] == [True, False]
 
 
-def test_what_an_earlier_run_has_drawn_is_left_out(photos, save_picture):
-    for name in ("predictions/cat/1.png", "predictions-2/1.png", "predictions-mine/1.png"):
+def test_what_an_earlier_command_has_written_is_left_out(photos, save_picture):
+    for name in ("predictions/cat/1.png", "found/1.png", "photos-coco/images/1.png"):
         save_picture(photos / name)
-    assert len(names("photos")) == 6  # without predictions.json they are anybody's
-    for folder in ("predictions", "predictions-2", "predictions-mine"):
-        (photos / folder / "predictions.json").write_text("[]")
-    assert [path for path, *_ in names("photos")][3:] == ["photos/predictions-mine/1.png"]
+    assert len(names("photos")) == 6  # anybody's
+    for folder, format in (("predictions", "predictions"), ("found", "predictions"), ("photos-coco", "labels")):
+        write_about(photos / folder, {"format": f"tag2box {format} 1"})
+    assert len(names("photos")) == 3
     assert names("photos/predictions") == [("photos/predictions/cat/1.png", "1", "1.png")]  # asked for by name
+    (photos / "found" / "tag2box.json").write_text('{"format": "another"}')
+    assert len(names("photos")) == 4
+
+
+def test_videos_that_were_passed_over(photos):
+    for name in ("clip.mp4", "cat/clip.AVI", "predictions/clip.mp4"):
+        (photos / name).parent.mkdir(exist_ok=True)
+        (photos / name).write_bytes(b"")
+    write_about(photos / "predictions", {"format": "tag2box predictions 1"})
+    asked = ["photos", "photos/cat", "photos/clip.mp4"]
+    assert passed_over(asked, find_inputs(asked)) == [Path("photos/cat/clip.AVI")]
+    assert passed_over(asked[2:], find_inputs(asked[2:])) == []
 
 
 @pytest.mark.parametrize(
@@ -97,12 +110,15 @@ def test_what_an_earlier_run_has_drawn_is_left_out(photos, save_picture):
         ("fotos", r"fotos does not exist; did you mean 'photos'\?"),
         ("photos/*.webp", r"expected pictures or videos that match photos/\*\.webp, found nothing"),
         ("photos/*.txt", "found 1 other file"),
-        ("empty", "empty: expected pictures, found none"),
+        ("empty", "empty: expected pictures, found none$"),
+        ("films", r"films: expected pictures, found none but 1 video, to be named each: films/clip\.mp4"),
         ("", "expected a picture, found an empty name"),
     ],
 )
 def test_nothing_there(asked, words, photos):
     Path("empty").mkdir()
+    Path("films").mkdir()
+    Path("films/clip.mp4").write_bytes(b"")
     with pytest.raises(InputError, match=words):
         find_inputs([asked])
 

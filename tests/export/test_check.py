@@ -1,5 +1,6 @@
 """The comparison finds what is wrong with a file, and nothing else."""
 
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from tag2box.export.check import Sample, compare, differences
 from tag2box.export.samples import dataset_samples, drawn_samples
+from tag2box.proposals.selective_search import selective_search
 
 onnx = pytest.importorskip("onnx")
 for package in ("onnxscript", "onnxruntime"):
@@ -110,3 +112,15 @@ def test_the_nearest_of_the_class_counts():
     np.testing.assert_array_equal(differences(ours, theirs), [[0.25, 0]])
     np.testing.assert_array_equal(differences(ours, [boxes, theirs[1], np.array([0, 0, 2])]), [[np.inf, np.inf]])
     assert differences([np.zeros((0, 4)), np.zeros(0), np.zeros(0)], theirs).shape == (0, 2)
+
+
+def test_proposals_leave_the_main_thread_to_ctrl_c(monkeypatch):
+    threads = set()
+
+    def search(*how):
+        threads.add(threading.current_thread().name)
+        return selective_search(*how)
+
+    monkeypatch.setattr("tag2box.export.samples.selective_search", search)
+    assert [sample.name for sample in drawn_samples(2, "fast")] == ["drawn picture 1", "drawn picture 2"]
+    assert threading.main_thread().name not in threads

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tag2box.about import ABOUT
 from tag2box.errors import InputError
 from tag2box.labels import folder
-from tag2box.labels.folder import ABOUT, FORMAT, require_free, whole_folder
+from tag2box.labels.folder import FORMAT, require_free, whole_folder
 
 
 def write(out, text):

@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -81,13 +82,21 @@ def test_stopped_after_any_number_of_pictures(tiny, tmp_path, monkeypatch):
         assert not path.with_name(path.name + ".partial").exists()
 
 
+def test_one_worker_leaves_the_main_thread_to_ctrl_c(tiny, tmp_path, monkeypatch):
+    threads = set()
+    monkeypatch.setattr(compute, "propose", lambda *how: threads.add(threading.current_thread().name) or propose(*how))
+    compute_proposals(tiny, tmp_path / "s", SLOW, workers=1)
+    assert len(threads) == 1
+    assert threading.main_thread().name not in threads
+
+
 def test_finished_in_any_order_gives_the_same_bytes(tiny, tmp_path, monkeypatch):
     compute_proposals(tiny, tmp_path / "whole", SLOW, workers=1)
 
     def backwards(paths, setting, workers):
         yield from ((n, propose(paths[n], setting)) for n in reversed(range(len(paths))))
 
-    monkeypatch.setattr(compute, "_in_processes", backwards)
+    monkeypatch.setattr(compute, "_beside", backwards)
     compute_proposals(tiny, tmp_path / "backwards", SLOW)
     assert (tmp_path / "backwards").read_bytes() == (tmp_path / "whole").read_bytes()
 

@@ -44,7 +44,7 @@ commands:
 {DATA_FORMATS}
 
 Exit codes: 0 done, 2 the input is wrong (one line says what was expected, what was found, and where), 130 stopped by
-Ctrl-C (one line says how to go on: with the same command, or in `train` with --resume), 1 anything else.
+Ctrl-C (one line says how to go on where that can be: proposals, train), 1 anything else.
 
 examples:
   tag2box demo
@@ -79,6 +79,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"tag2box: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as stop:
-        print(f"tag2box: {str(stop) or 'stopped; the same command goes on from here'}", file=sys.stderr)
+        print(f"tag2box: {str(stop) or 'stopped'}", file=sys.stderr)
         return 130
     return 0

@@ -13,7 +13,9 @@ from typing import Any
 from PIL import Image
 from rich.console import Console
 
-from tag2box.commands.predict_inputs import OUT, RESULTS, Input, find_inputs, without_bad
+from tag2box import __version__
+from tag2box.about import read_about, write_about
+from tag2box.commands.predict_inputs import Input, find_inputs, passed_over, without_bad
 from tag2box.commands.predict_looking import Looking, Shot
 from tag2box.commands.predict_video import parse_every, read_frames, write_video
 from tag2box.detections import Detections
@@ -27,6 +29,7 @@ from tag2box.progress import progress
 from tag2box.report.annotate import annotate
 from tag2box.report.colours import colours_of
 
+OUT, RESULTS, FORMAT = "predictions", "predictions.json", "tag2box predictions 1"
 Draw = Callable[[Pixels, Found], Image.Image]
 
 
@@ -57,7 +60,13 @@ def predict(
     number = count_workers(workers, total)
     most = detector.recipe.inference.max_detections if max_detections is None else max_detections
     processes = number > 1 and total >= WORTH_A_PROCESS * number
+    facts = {"format": FORMAT, "version": __version__, "run": str(run), "score": score, "max_detections": most}
+    facts |= {"tta": tta, "finished": False}
     folder, began = _make_folder(out), time.monotonic()
+    write_about(folder, facts)
+    if others := passed_over(images, inputs):
+        what = f"{counted(len(others), 'video')} in folders: {name_some(map(str, others))}"
+        print(f"passed over {what}; name them, and they are looked at", file=sys.stderr)
     try:
         with worker_pool(number, processes=processes) as pool, progress("predicting", total) as count_one:
             looking = Looking(
@@ -79,6 +88,7 @@ def predict(
         raise KeyboardInterrupt(f"stopped; {folder} holds the pictures so far, and no {RESULTS}") from None
     found = looking.detections()
     write_atomically(folder / RESULTS, as_coco_results(found))
+    write_about(folder, {**facts, "finished": True, "pictures": len(found.ids), "detections": len(found)})
     workforce = f"{number} process{'es' * (number > 1)}" if processes else counted(number, "thread")
     _report(folder, found, looking, time.monotonic() - began, workforce, drawn=pictures)
     return folder
@@ -116,12 +126,15 @@ def _require_sensible(score: float, max_detections: int | None, batch: int) -> N
 
 
 def _make_folder(out: Path | None) -> Path:
-    """The folder asked for, which must be new or empty: it may not be that of the pictures. Else the next free one."""
+    """The folder asked for, new or empty, since it may not be that of the pictures, or one of a `predict` that was
+    stopped, which is begun anew. Else the next free one.
+    """
     folder, number = out or Path(OUT), 1
     while out is None and folder.exists():
         number += 1
         folder = Path(f"{OUT}-{number}")
-    if folder.is_dir() and any(folder.iterdir()):
+    stopped = read_about(folder).get("finished") is False
+    if folder.is_dir() and any(folder.iterdir()) and not stopped:
         raise InputError(f"out: expected a new or an empty folder, found files in {folder}")
     make_folder(folder)
     require_writable(folder / RESULTS)

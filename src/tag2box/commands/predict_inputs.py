@@ -2,19 +2,18 @@
 
 import glob
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
+from tag2box.about import read_about
 from tag2box.commands.predict_video import Video, is_video_name, probe_video
 from tag2box.data.files import find_images, is_image_name, require_exists
 from tag2box.data.images import survey
 from tag2box.data.listing import make_ids
-from tag2box.errors import InputError
+from tag2box.errors import InputError, name_some
+from tag2box.evaluation.tables import counted
 
-OUT, RESULTS = "predictions", "predictions.json"
-_DRAWN = re.compile(rf"{OUT}(-\d+)?")
 _PHOTOS = (".jpg", ".jpeg", ".webp", ".avif", ".mpo")  # drawn on, these become JPEG again; others PNG
 
 
@@ -85,14 +84,35 @@ def _expand(asked: str) -> Iterator[Path]:
 
 
 def _in_folder(folder: Path, *, some: bool = True) -> list[Path]:
-    """The pictures at any depth, without those that an earlier `predict` has drawn in there."""
-    found = find_images(folder)
-    below = {parent for path in found for parent in path.parents if folder in parent.parents}
-    drawn = {parent for parent in below if _DRAWN.fullmatch(parent.name) and (parent / RESULTS).is_file()}
-    found = [path for path in found if drawn.isdisjoint(path.parents)]
+    """The pictures at any depth, without those that an earlier command has written in there."""
+    found = _not_ours(find_images(folder), folder)
     if some and not found:
-        raise InputError(f"{folder}: expected pictures, found none")
+        raise InputError(f"{folder}: expected pictures, found none{_videos_there(folder)}")
     return found
+
+
+def passed_over(asked: Sequence[str], inputs: Sequence[Input]) -> list[Path]:
+    """Videos in the folders that were asked for: they take long, and are looked at when they are named."""
+    folders = [path for path in (Path(one).expanduser() for one in asked) if path.is_dir()]
+    videos = {os.path.abspath(path): path for folder in folders for path in _videos_in(folder)}  # noqa: PTH100
+    named = {os.path.abspath(one.path) for one in inputs}  # noqa: PTH100
+    return [path for where, path in videos.items() if where not in named]
+
+
+def _videos_there(folder: Path) -> str:
+    videos = _videos_in(folder)
+    return f" but {counted(len(videos), 'video')}, to be named each: {name_some(map(str, videos))}" if videos else ""
+
+
+def _videos_in(folder: Path) -> list[Path]:
+    return _not_ours(find_images(folder, is_video_name), folder)
+
+
+def _not_ours(found: Sequence[Path], folder: Path) -> list[Path]:
+    """Less what is in folders of results below the folder."""
+    below = {parent for path in found for parent in path.parents if folder in parent.parents}
+    ours = {parent for parent in below if read_about(parent)}
+    return [path for path in found if ours.isdisjoint(path.parents)]
 
 
 def _is_looked_at(name: str) -> bool:

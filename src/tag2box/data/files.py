@@ -2,7 +2,7 @@
 
 import os
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from PIL import features
@@ -66,21 +66,24 @@ def subfolders(folder: Path) -> list[Path]:
     return [Path(entry.path) for entry in entries(folder) if entry.is_dir()]
 
 
-def find_images(folder: Path) -> list[Path]:
-    """Every file at any depth that calls itself a picture, by path. Links to folders are followed, never in circles."""
-    images: list[Path] = []
-    for entry in entries(folder):
-        if entry.is_dir():
-            if not (entry.is_symlink() and _is_ancestor(entry.path, folder)):
-                images += find_images(Path(entry.path))
-        elif is_image_name(entry.name):
-            images.append(Path(entry.path))
-    return images
-
-
 def is_image_name(name: str) -> bool:
     """Whether the extension is a picture's, in any capitalisation."""
     return os.path.splitext(name)[1].lower() in IMAGE_SUFFIXES  # noqa: PTH122 — a Path for each of 100,000 names is slow
+
+
+def find_images(folder: Path, wanted: Callable[[str], bool] = is_image_name) -> list[Path]:
+    """Every file at any depth that calls itself a picture, by path. Links to folders are followed, never in circles.
+
+    wanted: of a name, whether it is looked for, where it is not pictures alone.
+    """
+    found: list[Path] = []
+    for entry in entries(folder):
+        if entry.is_dir():
+            if not (entry.is_symlink() and _is_ancestor(entry.path, folder)):
+                found += find_images(Path(entry.path), wanted)
+        elif wanted(entry.name):
+            found.append(Path(entry.path))
+    return found
 
 
 def _is_hidden(name: str) -> bool:

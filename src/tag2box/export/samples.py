@@ -10,6 +10,7 @@ from tag2box.data import open_dataset
 from tag2box.data.demo_picture import draw_picture
 from tag2box.data.images import read_image
 from tag2box.export.check import Sample
+from tag2box.pipeline import count_workers, worker_pool
 from tag2box.progress import progress
 from tag2box.proposals.selective_search import preset, selective_search
 
@@ -40,9 +41,13 @@ def _drawn(number: int) -> NDArray[np.uint8]:
 def _searched(pictures: list[tuple[str, NDArray[np.uint8]]], proposals: str | None) -> list[Sample]:
     if proposals is None:
         return [Sample(name, pixels, None) for name, pixels in pictures]
-    settings, samples = preset(proposals), []
-    with progress("proposals", len(pictures), unit="pictures") as count_one:
-        for name, pixels in pictures:
-            samples.append(Sample(name, pixels, selective_search(pixels, settings)))
+    settings, found = preset(proposals), []
+    # Not in the main thread: Ctrl-C would break off compiled code there, and with it the process.
+    with (
+        worker_pool(count_workers(None, len(pictures)), processes=False) as pool,
+        progress("proposals", len(pictures), unit="pictures") as count_one,
+    ):
+        for boxes in pool.map(lambda picture: selective_search(picture[1], settings), pictures):
+            found.append(boxes)
             count_one()
-    return samples
+    return [Sample(name, pixels, boxes) for (name, pixels), boxes in zip(pictures, found, strict=True)]

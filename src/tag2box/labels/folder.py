@@ -1,7 +1,6 @@
 """An output appears whole or not at all: built in a folder beside its place, then moved into it."""
 
 import ctypes
-import json
 import os
 import shutil
 import sys
@@ -10,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tag2box.about import read_about
 from tag2box.errors import InputError
 
-ABOUT = "tag2box.json"
-"""In every output: what it is made of. Only a folder that has it is ever replaced."""
 FORMAT = "tag2box labels 1"
+"""What `tag2box.json` says. Only a folder that says so is ever replaced."""
 _EXCHANGE = 2  # RENAME_EXCHANGE in <linux/fs.h>
 _HERE = -100  # AT_FDCWD
 
@@ -29,16 +28,8 @@ def require_free(out: Path, overwrite: bool) -> None:
         return
     if not overwrite:
         raise InputError(f"{out} is not empty; replace it with --overwrite, or write elsewhere with --out")
-    if not _is_output(out):
+    if read_about(out).get("format") != FORMAT:
         raise InputError(f"{out}: expected labels that tag2box wrote earlier, found another folder; it is not replaced")
-
-
-def _is_output(folder: Path) -> bool:
-    try:
-        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(about, dict) and about.get("format") == FORMAT
 
 
 @contextmanager

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tag2box.about import ABOUT, write_about
 from tag2box.data.records import Dataset
 from tag2box.errors import InputError, require_choice
-from tag2box.evaluation.scores import as_json
-from tag2box.files import make_folder, require_writable, write_atomically
+from tag2box.files import make_folder, require_writable
 from tag2box.labels.coco import write_coco
-from tag2box.labels.folder import ABOUT, FORMAT, require_free, whole_folder
+from tag2box.labels.folder import FORMAT, require_free, whole_folder
 from tag2box.labels.label_studio import write_label_studio
 from tag2box.labels.naming import require_text
 from tag2box.labels.placing import HOW
@@ -100,7 +100,7 @@ class Output:
                     main, turned = write_label_studio(
                         labelled, built, name=name, images_as=self.placed, image_root=self.image_root
                     )
-            write_atomically(built / ABOUT, as_json({"format": FORMAT, "written_as": self.format, **facts}))
+            write_about(built, {"format": FORMAT, "written_as": self.format, **facts})
         return self.folder / main, turned
 
     @property

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Container, Generator, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -61,6 +61,9 @@ def compute_proposals(
             [len(kept[number]) if number in kept else journal.count(number) for number in numbers],
             (kept[number] if number in kept else journal.read(number) for number in numbers),
         )
+    except KeyboardInterrupt:
+        journal.close()
+        raise KeyboardInterrupt("stopped; the same command goes on from here") from None
     except BaseException:
         journal.close()
         raise
@@ -79,7 +82,7 @@ def _fill(journal: Journal, dataset: Dataset, settings: Settings, workers: int, 
     done = len(dataset) - len(todo)
     with progress("proposals", total=len(dataset), done=done) as count_one:
         paths = [dataset[number].path for number in todo]
-        with closing(_in_processes(paths, settings, min(workers, len(todo)))) as results:
+        with closing(_beside(paths, settings, min(workers, len(todo)))) as results:
             for index, boxes in results:
                 journal.append(todo[index], boxes)
                 count_one()
@@ -90,23 +93,24 @@ def propose(path: Path, settings: Settings) -> ProposalBoxes:
     return selective_search(read_image(path), settings)
 
 
-def _in_processes(
+def _beside(
     paths: Sequence[Path], settings: Settings, workers: int
 ) -> Generator[tuple[int, ProposalBoxes], None, None]:
     """(index, boxes) of every path, in order of finishing."""
+    pool: Executor
     if workers <= 1:
-        yield from ((index, propose(path, settings)) for index, path in enumerate(paths))
-        return
-    # Spawned, not forked: a fork of a process with OpenCV's or PyTorch's threads may hang.
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=start_worker)
+        pool = ThreadPoolExecutor(1)  # Ctrl-C reaches the main thread, where it would break off compiled code
+    else:
+        # Spawned, not forked: a fork of a process with OpenCV's or PyTorch's threads may hang.
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=start_worker)
 
     def submit(path: Path) -> "Future[ProposalBoxes]":
         with deaf_children():  # the pool starts its processes as tasks come
             return pool.submit(propose, path, settings)
 
     try:
-        yield from _collect(submit, paths, ahead=4 * workers)
+        yield from _collect(submit, paths, ahead=4 * workers if workers > 1 else 1)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
