@@ -91,6 +91,27 @@ def test_labels_do_not_hide_each_other(labels):
         assert all(a1 <= x0 or x1 <= a0 or b1 <= y0 or y1 <= b0 for a0, b0, a1, b1 in boxes[:i])
 
 
+def test_a_long_name_takes_no_more_than_its_box_or_a_third_of_the_picture(labels):
+    name = "a class with a very long name indeed"
+    for width in (60, 300):
+        annotate(grey(600, 450), [(name, 0.5, (50, 100, 50 + width, 300))], {name: "#e4002b"})
+        words, (x0, _, x1, _) = labels.pop()
+        assert "…" in words
+        assert words.startswith("a cl")
+        assert words.endswith(" 0.50")
+        assert 0.75 * max(width, 200) < x1 - x0 <= max(width, 200)
+    annotate(grey(600, 450), [("toadstool", 0.5, (50, 100, 90, 300))], {"toadstool": "#e4002b"})
+    assert labels[0][0] == "toadstool 0.50"
+
+
+def test_a_name_that_no_font_has_is_its_number(labels, capsys):
+    colours = {"cat": "#e4002b", "\U000f0000": "#0072ce"}
+    for _ in range(3):
+        annotate(grey(500, 400), [("\U000f0000", 0.5, (10, 100, 90, 190))], colours)
+    assert labels[0][0] == "#2 0.50"
+    assert capsys.readouterr().err.count("\n") <= 1
+
+
 @pytest.mark.parametrize("name", ["K", "žába", "птица", "two\nlines", "<b>&amp;"])
 def test_any_name(name, labels):
     annotate(grey(500, 400), [(name, 0.5, (10, 10, 90, 90))], {name: "#0072ce"})

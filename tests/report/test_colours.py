@@ -2,8 +2,7 @@ from itertools import combinations
 
 import numpy as np
 
-from tag2box.report.colours import _lab, colours_of, contrast, ink_on
-from tag2box.report.pictures import CLASS_COLOURS
+from tag2box.report.colours import CLASS_COLOURS, _lab, colours_of, contrast, ink_on
 
 NAMES = [f"class {number}" for number in range(80)]
 

@@ -5,7 +5,8 @@ from PIL import Image, ImageColor
 from tag2box.data import open_dataset, open_ground_truth
 from tag2box.proposals.store import ProposalStore, write_store
 from tag2box.report import pictures
-from tag2box.report.pictures import CLASS_COLOURS, FAIR, GOOD, MISSED, objects_sheet, proposals_sheet
+from tag2box.report.colours import CLASS_COLOURS
+from tag2box.report.pictures import FAIR, GOOD, MISSED, objects_sheet, proposals_sheet
 
 CAT = (11, 11, 60, 60)  # in VOC's way; in ours 10, 10, 60, 60
 

@@ -165,6 +165,18 @@ def test_heavy_sheets_are_embedded_light_and_plots_as_they_are(run):
         assert image.size == (400, 300)
 
 
+def test_sheets_on_a_clear_ground_keep_it(run):
+    """They then suit the dark as well; those of earlier versions stay on white."""
+    noise = np.random.default_rng(0).integers(0, 255, (300, 400, 4), dtype=np.uint8)
+    Image.fromarray(noise).save(run / "samples" / "b.png")
+    text = write_report(run).read_text()
+    kinds = re.findall(r'<figure class="(sheet[^"]*)"><img src="data:(image/\w+);base64,([^"]+)"', text)
+    assert [kind[:2] for kind in kinds] == [("sheet", "image/png"), ("sheet clear", "image/webp")]
+    with Image.open(io.BytesIO(base64.b64decode(kinds[1][2]))) as image:
+        assert image.size == (400, 300)
+        assert image.has_transparency_data
+
+
 def test_many_samples_and_classes_are_counted_not_shown(run, read):
     page = read(write_report(run, about=About(classes=[f"c{i}" for i in range(1203)]), most_samples=1))
     assert "1 more in samples/" in page.words

@@ -9,7 +9,7 @@ from PIL import Image
 
 from tag2box.errors import InputError
 from tag2box.report import samples as samples_module
-from tag2box.report.pictures import CLASS_COLOURS
+from tag2box.report.colours import colours_of
 from tag2box.report.sample_pictures import class_colours, draw_all_samples, draw_samples
 from tag2box.report.samples import SampleView, append_samples, picture_name, read_samples
 
@@ -149,15 +149,34 @@ def test_any_size_of_picture(tmp_path, size):
         assert 200 < image.height < 1200
 
 
-def test_a_class_keeps_its_colour_and_shares_it_with_no_other(photo):
+def test_a_class_has_one_colour_in_the_whole_run_and_shares_it_with_no_other(photo):
+    """That which `predict`, `rank` and `review` give it, whatever else is on a picture."""
     classes = [f"class {i}" for i in range(20)]
-    one = class_colours([view(photo, tags=("class 3",), prediction=[], samples=[])], classes)
-    assert one == {"class 3": CLASS_COLOURS[3]}
-    both = class_colours([view(photo, tags=("class 3", "class 11"), prediction=[], samples=[])], classes)
-    assert both["class 3"] == CLASS_COLOURS[3]
-    assert both["class 11"] != both["class 3"]
-    many = class_colours([view(photo, tags=tuple(classes), prediction=[], samples=[])], classes)
-    assert set(many) == set(classes)
+    for tags in (("class 3",), ("class 11", "class 3"), tuple(classes[::-1])):
+        drawn = class_colours([view(photo, tags=tags, prediction=[], samples=[])], classes)
+        assert drawn == {name: colours_of(classes)[name] for name in tags}
+    assert len(set(drawn.values())) == 20
+    stranger = class_colours([view(photo, tags=("ghost",), prediction=[], samples=[])], classes)["ghost"]
+    assert stranger not in colours_of(classes).values()
+
+
+def test_a_grid_is_drawn_on_nothing_so_that_it_suits_a_light_page_and_a_dark_one(tmp_path, photo):
+    """Around the panels there is only grey on a clear ground; the panels themselves are opaque."""
+    draw_samples([view(photo, samples=[])], tmp_path / "out.png")
+    with Image.open(tmp_path / "out.png") as image:
+        assert image.mode == "RGBA"
+        pixels = np.asarray(image).astype(int)
+    assert pixels[0, 0, 3] == pixels[-1, -1, 3] == 0
+    assert (pixels[..., 3] == 255).mean() > 0.4
+    written = pixels[:40][(pixels[:40, :, 3] == 255) & (np.ptp(pixels[:40, :, :3], axis=2) < 30)]
+    assert len(written) > 20
+    assert (np.abs(written[:, :3] - (119, 125, 137)) < 8).all()
+
+
+def test_names_that_no_font_has_are_told_by_their_number(tmp_path, photo, capsys):
+    name = "\U000f0000\U000f0001"
+    draw_samples([view(photo, tags=(name,), image_id=name)], tmp_path / "out.png", classes=("cat", name))
+    assert "#2" in capsys.readouterr().err
 
 
 def test_a_picture_per_image(tmp_path, photo):

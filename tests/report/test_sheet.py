@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tag2box.report import sheet as module
 from tag2box.report.sheet import CAPTION, GUTTER, TALLEST, WIDTH, Photo, draw_sheet
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
@@ -62,6 +63,31 @@ def test_a_caption_stands_below_its_picture(tmp_path):
     for box in (red, blue):
         assert GUTTER + TALLEST <= box[1] < box[3] <= GUTTER + TALLEST + CAPTION
     assert red[2] < blue[0]
+
+
+def test_tags_that_have_no_room_beside_each_other_stand_below_each_other(tmp_path):
+    colours = ("#ff0000", "#0000ff", "#00ff00")
+    narrow = photo((60, 120), caption=[(f"a rather long {i}", colour) for i, colour in enumerate(colours)])
+    sheet = draw(tmp_path, [narrow, photo((120, 120))])
+    tops = [where(sheet, colour)[1] for colour in (RED, BLUE, (0, 255, 0))]
+    assert np.diff(tops).tolist() == [CAPTION] * 2
+
+
+def test_what_is_left_out_of_a_caption_is_counted(tmp_path, monkeypatch):
+    written = []
+    monkeypatch.setattr(module.ImageDraw.ImageDraw, "text", lambda self, xy, words, **_: written.append(words))
+    draw(tmp_path, [photo((60, 120), caption=[(f"a rather long {i}", "#ff0000") for i in range(20)])])
+    *shown, rest = written
+    assert shown == [f"a rather long {i}" for i in range(len(shown))] != []
+    assert rest == f"+{20 - len(shown)}"
+
+
+@pytest.mark.parametrize("words", ["a class with a name that is longer than its picture is wide", "é", "猫"])
+def test_a_caption_stays_below_its_picture(tmp_path, words):
+    sheet = draw(tmp_path, [photo((50, 120), caption=[(words, "#ff0000")]), photo((120, 120))])
+    below = sheet[GUTTER + TALLEST + 2 : -GUTTER]
+    dark = np.flatnonzero((below < 200).any(axis=2).any(axis=0))
+    assert dark.max() < GUTTER + TALLEST * 50 / 120 + GUTTER
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 3000), (3000, 1), (3, 2000), (32767, 1), (1, 32767)])

@@ -9,12 +9,15 @@ from PIL import Image, ImageDraw
 
 from tag2box.boxes import Box
 from tag2box.report.colours import DARK, LIGHT, contrast, ink_on
-from tag2box.report.sample_panels import Corners, font_for, free_place
-from tag2box.report.sample_pictures import shorten
+from tag2box.report.fonts import font_for, written
+from tag2box.report.sample_panels import Corners, free_place
+from tag2box.report.words import shorten
 
 LEAST, LONGEST = 360, 4096
 """A picture whose sides' geometric mean is shorter is enlarged, so that letters fit; no side beyond LONGEST by that."""
 LINE, TEXT = 0.0065, 0.036  # of the geometric mean of the sides
+WIDE, SHORT = 1 / 3, 8
+"""A label may be as wide as its box, as this share of the picture or as so many times its letters' size is."""
 
 Drawn = tuple[str, float, Box]
 """Class, score and box of a detection."""
@@ -68,9 +71,10 @@ def _label(
 ) -> None:
     """Class and score of each detection where they hide no other's, the surest first; where there is no room, none."""
     taken: list[Corners] = []
-    margin, height = round(size * 0.4), round(size * 1.45)
+    margin, height, names = round(size * 0.4), round(size * 1.45), written(colours)
     for name, score, corners in falling:
-        words = _fitting(pen, name, score, room[0] - 2 * margin, size)
+        most = min(max(corners[2] - corners[0], room[0] * WIDE, size * SHORT), room[0]) - 2 * margin
+        words = _fitting(pen, names[name], score, most, size)
         width = math.ceil(pen.textlength(words, font=font_for(words, size))) + 2 * margin
         if width > room[0] or height > room[1]:
             continue
@@ -84,10 +88,9 @@ def _label(
         pen.text(at, words, fill=ink_on(colours[name]), font=font_for(words, size), anchor="lm")
 
 
-def _fitting(pen: ImageDraw.ImageDraw, name: str, score: float, width: int, size: int) -> str:
+def _fitting(pen: ImageDraw.ImageDraw, name: str, score: float, width: float, size: int) -> str:
     """Class and score in the width that there is; a name too long loses its middle, in the end all of it."""
-    name = " ".join(name.split())  # on one line
-    for most in range(max(len(name), 3), 2, -1):
+    for most in range(min(max(len(name), 3), 80), 2, -1):
         words = f"{shorten(name, most)} {score:.2f}"
         if pen.textlength(words, font=font_for(words, size)) <= width:
             return words

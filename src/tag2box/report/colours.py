@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import ImageColor
 
-from tag2box.report.pictures import CLASS_COLOURS
-
+CLASS_COLOURS = ("#e4002b", "#0072ce", "#ff8a00", "#00a651", "#8e24aa", "#00b8c4", "#f06292", "#7a5c00")
 DARK, LIGHT = "#050608", "#ffffff"
 
 # Linear RGB → cone responses → OKLab (Björn Ottosson, 2020), in which equal distances look about equally far apart.

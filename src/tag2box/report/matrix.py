@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from tag2box.report import svg
-from tag2box.report.sample_pictures import shorten
+from tag2box.report.words import shorten
 
 MOST_CLASSES = 100
 """More could not be told apart; the page then names the most frequent confusions only."""

@@ -10,7 +10,7 @@ from tag2box.report import page_parts as html
 from tag2box.report import svg
 from tag2box.report.findings import PICTURES, AtScore, Example, Findings, ShownBox
 from tag2box.report.sample_panels import Corners, free_place
-from tag2box.report.sample_pictures import shorten
+from tag2box.report.words import shorten
 
 HIGH = 230
 """Of a picture, in the units of its drawing."""

@@ -7,20 +7,21 @@ from PIL import Image
 from tag2box.boxes import iou
 from tag2box.data import Dataset, GroundTruth, TaggedImage, read_image
 from tag2box.proposals.store import ProposalStore
+from tag2box.report.colours import colours_of
+from tag2box.report.fonts import written
 from tag2box.report.sheet import Photo, draw_sheet
 
-CLASS_COLOURS = ("#e4002b", "#0072ce", "#ff8a00", "#00a651", "#8e24aa", "#00b8c4", "#f06292", "#7a5c00")
 GOOD, FAIR, MISSED = "#00a651", "#ff8a00", "#e4002b"
 
 
 def objects_sheet(dataset: Dataset, truth: GroundTruth, out: Path, *, rows: int = 4, columns: int = 6) -> None:
     """The first pictures with their tags and annotated objects, one colour per class."""
-    colours = {name: CLASS_COLOURS[i % len(CLASS_COLOURS)] for i, name in enumerate(dataset.classes)}
+    colours, words = colours_of(dataset.classes), written(dataset.classes)
 
     def photo(image: TaggedImage) -> Photo:
         own = truth.subset([image.id])
         boxes = [(box, colours[truth.classes[c]]) for c, box in zip(own.labels, own.boxes.tolist(), strict=True)]
-        return Photo(_open(image), boxes, [(tag, colours[tag]) for tag in image.tags])
+        return Photo(_open(image), boxes, [(words[tag], colours[tag]) for tag in image.tags])
 
     draw_sheet([photo(image) for image in dataset.images[: rows * columns]], out, columns=columns)
 

@@ -8,11 +8,11 @@ from PIL import Image
 
 from tag2box.boxes import Box
 from tag2box.data.images import read_image
+from tag2box.report.fonts import readable, written
 from tag2box.report.sample_panels import draw_sampled, fade
 from tag2box.report.sheet import Photo, draw_sheet
 
 COLUMNS, HEIGHT, WIDEST = 5, 240, 480  # a picture's pixels on the sheet
-GREY = "#8a8f98"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Shown:
     samples: Sequence[Sequence[tuple[str, Box]]]
     """The conditional net's samples."""
     caption: Sequence[tuple[str, str | None]]
-    """Words, each about a class or about none."""
+    """Words, each about a class, the most doubtful first, or about none: of these and the name is the title."""
 
 
 def draw_ranking(shown: Sequence[Shown], out: Path, colours: Mapping[str, str]) -> None:
@@ -39,10 +39,14 @@ def _photo(one: Shown, colours: Mapping[str, str]) -> Photo:
     size = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
     small = fade(picture.resize(size, Image.Resampling.LANCZOS))
     samples = [[(name, _scaled(box, scale)) for name, box in sample] for sample in one.samples]
+    names = written(colours)
+    tags = [(words.replace(name, names[name], 1), colours[name]) for words, name in one.caption if name is not None]
     return Photo(
         draw_sampled(small, samples, colours).convert("RGB"),
         [(_scaled(box, scale), colours[name]) for name, box in one.predicted],
-        [(words, GREY if name is None else colours[name]) for words, name in one.caption],
+        tags,
+        title=" · ".join([*(words for words, name in one.caption if name is None), readable(one.path.stem)]),
+        stressed=True,
     )
 
 

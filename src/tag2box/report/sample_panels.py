@@ -4,18 +4,20 @@ Boxes are in pixels of the picture that is drawn on.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from pathlib import Path
 
-from PIL import Image, ImageColor, ImageDraw, ImageEnhance, ImageFont
+from PIL import Image, ImageColor, ImageDraw, ImageEnhance
 
 from tag2box.boxes import Box
+from tag2box.report.colours import ink_on
+from tag2box.report.fonts import font_for
 
 BOLD, TINT = 0.95, 0.34
 """Opacity of outline and inside where all samples agree, however many there are."""
+FAINTER = 0.85
+"""By how much fainter the inside of a box is that takes up the whole picture, which is to be seen through it."""
 FADED = 0.45
 """Opacity of a detection of score 0; one of score 1 is opaque."""
-LINE, ROUND, TEXT = 4, 4, 18  # pixels
+LINE, ROUND, TEXT = 4, 4, 17  # pixels
 
 Corners = tuple[int, int, int, int]
 
@@ -30,10 +32,12 @@ def draw_sampled(
     picture: Image.Image, samples: Sequence[Sequence[tuple[str, Box]]], colours: Mapping[str, str]
 ) -> Image.Image:
     """All samples over each other, each so translucent that only what all agree on is bold and scatter is a haze."""
-    line, inside = (layer_opacity(full, len(samples)) for full in (BOLD, TINT))
+    line = layer_opacity(BOLD, len(samples))
     for sample in samples:
         for name, box in sample:
-            layer = _rectangle(picture.size, _corners(box), colours[name], line, inside)
+            corners = _corners(box)
+            inside = layer_opacity(tint(corners, picture.size), len(samples))
+            layer = _rectangle(picture.size, corners, colours[name], line, inside)
             picture = Image.alpha_composite(picture, layer)
     return picture
 
@@ -41,7 +45,7 @@ def draw_sampled(
 def draw_predicted(
     picture: Image.Image, detections: Iterable[tuple[str, float, Box]], colours: Mapping[str, str]
 ) -> Image.Image:
-    """Detections with class and score, the surest on top, the unsure paler."""
+    """Detections with their scores, the surest on top, the unsure paler; the colour tells the class."""
     rising = sorted(detections, key=lambda detection: detection[1])
     for name, score, box in rising:
         corners, opacity = _corners(box), FADED + (1 - FADED) * min(max(score, 0.0), 1.0)
@@ -49,8 +53,19 @@ def draw_predicted(
             picture = Image.alpha_composite(
                 picture, _rectangle(picture.size, corners, colour, opacity, 0.0, width, (width - LINE + 1) // 2)
             )
-    _label(picture, [(name, score, _corners(box)) for name, score, box in reversed(rising)], colours)
+    _label(picture, [(colours[name], score, _corners(box)) for name, score, box in reversed(rising)])
     return picture
+
+
+def tint(corners: Corners, room: tuple[int, int]) -> float:
+    """The opacity of a box's inside: the larger its share of the picture, the fainter.
+
+    >>> round(tint((0, 0, 10, 10), (100, 100)), 2), round(tint((0, 0, 100, 100), (100, 100)), 2)
+    (0.34, 0.05)
+    """
+    x0, y0, x1, y1 = corners
+    share = (x1 - x0) * (y1 - y0) / max(room[0] * room[1], 1)
+    return TINT * (1 - FAINTER * min(max(share, 0.0), 1.0))
 
 
 def layer_opacity(together: float, layers: int) -> float:
@@ -62,35 +77,22 @@ def layer_opacity(together: float, layers: int) -> float:
     return float(1 - (1 - together) ** (1 / max(layers, 1)))
 
 
-@cache
-def font(size: int, *, plain: bool = True) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    """Pillow's own font, which has little beyond ASCII; the one that comes with matplotlib for other alphabets."""
-    if plain:
-        return ImageFont.load_default(size)
-    from matplotlib import get_data_path
+def _label(picture: Image.Image, detections: Sequence[tuple[str, float, Corners]]) -> None:
+    """The score of each detection on its colour where there is room, the surest first; without room, none.
 
-    return ImageFont.truetype(Path(get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf", size)
-
-
-def font_for(words: str, size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    """A font that has the letters of these words."""
-    return font(size, plain=words.isascii())
-
-
-def _label(picture: Image.Image, detections: Sequence[tuple[str, float, Corners]], colours: Mapping[str, str]) -> None:
-    """Class and score of each detection where there is room for it, the surest first; without room, none."""
-    pen, taken = ImageDraw.Draw(picture), list[Corners]()
-    for name, score, corners in detections:
-        words = f"{' '.join(name.split())} {score:.2f}"  # a name may hold a line break
-        face = font_for(words, TEXT)
-        width, height = round(pen.textlength(words, font=face)) + 12, TEXT + 7
+    No names: panels are small, and the dots above the grid say which class has which colour.
+    """
+    pen, taken, face = ImageDraw.Draw(picture), list[Corners](), font_for("0", TEXT)
+    for colour, score, corners in detections:
+        words = f"{score:.2f}"
+        width, height = round(pen.textlength(words, font=face)) + 10, TEXT + 5
         place = free_place(corners, (width, height), picture.size, taken)
         if place is None:
             continue
         x, y = place
         taken.append((x, y, x + width, y + height))
-        pen.rounded_rectangle(taken[-1], ROUND, colours[name])
-        pen.text((x + 6, y + height / 2), words, fill=ink_on(colours[name]), font=face, anchor="lm")
+        pen.rounded_rectangle(taken[-1], ROUND, colour)
+        pen.text((x + 5, y + height / 2), words, fill=ink_on(colour), font=face, anchor="lm")
 
 
 def free_place(
@@ -108,12 +110,6 @@ def free_place(
 
 def _touch(one: Corners, other: Corners) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
-
-
-def ink_on(colour: str) -> str:
-    """Black or white, whichever is read more easily on a colour (its luma, ITU-R BT.601)."""
-    red, green, blue = ImageColor.getrgb(colour)[:3]
-    return "#1d2027" if 0.299 * red + 0.587 * green + 0.114 * blue > 125 else "white"
 
 
 def _rectangle(

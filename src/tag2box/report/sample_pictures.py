@@ -10,15 +10,18 @@ from PIL import Image, ImageDraw
 from tag2box.boxes import Box
 from tag2box.data.images import read_image
 from tag2box.files import atomic_path, make_folder
-from tag2box.report.pictures import CLASS_COLOURS
+from tag2box.report.colours import colours_of
+from tag2box.report.fonts import font_for, readable, written
 from tag2box.report.results import stage_name
-from tag2box.report.sample_panels import draw_predicted, draw_sampled, fade, font_for
+from tag2box.report.sample_panels import draw_predicted, draw_sampled, fade
 from tag2box.report.samples import SampleView, picture_name
+from tag2box.report.words import shorten
 
 AREA, LONGEST, LEAST = 256 * 192, 360, 150  # a picture's pixels, its longest side, its panel's shortest
 MARGIN, GUTTER, TITLE, CAPTION, SIDE = 20, 12, 40, 34, 36  # pixels
 WIDEST_TITLE = 4096
-INK, SOFT = "#2b2f38", "#757b86"
+INK, GROUND = "#777d89", (119, 125, 137, 0)
+"""Grey on nothing: it is read on a light page and on a dark one."""
 
 Panel = tuple[str, Image.Image]
 """A picture and what is written above it."""
@@ -50,22 +53,21 @@ def draw_samples(
     place = _Place.of(photo)
     views = [_moved(_shown(view, min_score), place) for view in views_of_one_image]
     colours = class_colours(views, classes)
-    sheet = _grid(_lines(views, place.put(photo), colours), _title(views[0], colours))
+    names = written(classes or tuple(colours))
+    title = _title(views[0], [(name, names.get(name, readable(name)), colour) for name, colour in colours.items()])
+    sheet = _grid(_lines(views, place.put(photo), colours), title)
     with atomic_path(out) as temporary:
         sheet.save(temporary)
 
 
 def class_colours(views: Iterable[SampleView], classes: Sequence[str] = ()) -> dict[str, str]:
-    """A colour for each class on these views, the tags first: its own in the data set unless another here has it."""
+    """The colour that each class on these views has in the whole run, the tags first."""
     views = list(views)
     found = [name for view in views for name, _, _ in view.prediction]
     found += [name for view in views for sample in view.samples for name, _ in sample]
-    colours: dict[str, str] = {}
-    for name in dict.fromkeys([tag for view in views for tag in view.tags] + found):
-        start = classes.index(name) if name in classes else len(colours)
-        turn = [CLASS_COLOURS[(start + i) % len(CLASS_COLOURS)] for i in range(len(CLASS_COLOURS))]
-        colours[name] = next((colour for colour in turn if colour not in colours.values()), turn[0])
-    return colours
+    here = dict.fromkeys([tag for view in views for tag in view.tags] + found)
+    colours = colours_of(tuple(dict.fromkeys((*classes, *here))))
+    return {name: colours[name] for name in here}
 
 
 def _shown(view: SampleView, min_score: float) -> SampleView:
@@ -137,52 +139,43 @@ def _grid(lines: Sequence[Line], title: Image.Image) -> Image.Image:
     left, y, columns = MARGIN + SIDE, MARGIN + TITLE, len(lines[0][1])
     heads = [CAPTION if any(panel and panel[0] for panel in panels) else GUTTER for _, panels in lines]
     across, down = max(columns * (width + GUTTER) - GUTTER, title.width), sum(heads) + len(lines) * height
-    sheet = Image.new("RGB", (left + across + MARGIN, y + down + MARGIN), "white")
+    sheet = Image.new("RGBA", (left + across + MARGIN, y + down + MARGIN), GROUND)
     sheet.paste(title, (left, MARGIN))
     for head, (label, panels) in zip(heads, lines, strict=True):
         y += head
         _write_upwards(sheet, (MARGIN + SIDE // 3, y + height // 2), label)
         for i, (words, picture) in ((i, panel) for i, panel in enumerate(panels) if panel):
             x = left + i * (width + GUTTER)
-            _write(sheet, (x + width // 2, y - CAPTION // 2), words, SOFT)
-            sheet.paste(picture.convert("RGB"), (x, y))
+            _write(sheet, (x + width // 2, y - CAPTION // 2), words)
+            sheet.paste(picture.convert("RGBA"), (x, y))
         y += height
     return sheet
 
 
-def _title(view: SampleView, colours: Mapping[str, str]) -> Image.Image:
-    """The picture's name, and a dot of its colour before each class."""
-    strip, y = Image.new("RGB", (WIDEST_TITLE, TITLE), "white"), TITLE // 3
+def _title(view: SampleView, classes: Iterable[tuple[str, str, str]]) -> Image.Image:
+    """The picture's name, and before each class (its name, what is written for it, its colour) a dot of its colour."""
+    strip, y = Image.new("RGBA", (WIDEST_TITLE, TITLE), GROUND), TITLE // 3
     pen = ImageDraw.Draw(strip)
-    x = _write(strip, (0, y), shorten(view.image_id), INK, size=22, anchor="lm")
-    for name, colour in colours.items():
+    x = _write(strip, (0, y), shorten(readable(view.image_id)), size=22, anchor="lm")
+    for name, words, colour in classes:
         pen.ellipse((x + 26, y - 6, x + 39, y + 7), fill=colour)
-        words = shorten(name) if name in view.tags else f"{shorten(name)} (not tagged)"
-        x += 46 + _write(strip, (x + 46, y), words, INK, anchor="lm")
+        x += 46 + _write(strip, (x + 46, y), shorten(words), anchor="lm")
+        if name not in view.tags:  # apart: the name's font may have the letters of its alphabet alone
+            x += _write(strip, (x, y), " (not tagged)", anchor="lm")
     return strip.crop((0, 0, min(x, WIDEST_TITLE), TITLE))
 
 
-def shorten(name: str, most: int = 48) -> str:
-    """A long name without its middle, on one line.
-
-    >>> shorten("a/very/long/name.jpg", most=11)
-    'a/ver….jpg'
-    """
-    name = " ".join(name.split())
-    return name if len(name) <= most else f"{name[: most // 2]}…{name[1 - most // 2 :]}"
-
-
-def _write(sheet: Image.Image, at: tuple[int, int], words: str, ink: str, *, size: int = 18, anchor: str = "mm") -> int:
+def _write(sheet: Image.Image, at: tuple[int, int], words: str, *, size: int = 18, anchor: str = "mm") -> int:
     """Write words on one line; their width."""
     pen, face = ImageDraw.Draw(sheet), font_for(words, size)
-    pen.text(at, words, fill=ink, font=face, anchor=anchor)
+    pen.text(at, words, fill=INK, font=face, anchor=anchor)
     return round(pen.textlength(words, font=face))
 
 
 def _write_upwards(sheet: Image.Image, middle: tuple[int, int], words: str) -> None:
     """Words that are read from below, as on the spine of a book."""
     face = font_for(words, 18)
-    strip = Image.new("RGB", (round(ImageDraw.Draw(sheet).textlength(words, font=face)) + 4, 26), "white")
-    _write(strip, (strip.width // 2, strip.height // 2), words, SOFT)
+    strip = Image.new("RGBA", (round(ImageDraw.Draw(sheet).textlength(words, font=face)) + 4, 26), GROUND)
+    _write(strip, (strip.width // 2, strip.height // 2), words)
     turned = strip.transpose(Image.Transpose.ROTATE_90)
     sheet.paste(turned, (middle[0] - turned.width // 2, middle[1] - turned.height // 2))
