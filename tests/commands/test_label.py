@@ -219,3 +219,12 @@ def test_wrong_command_lines(words, expected, run, photos, tmp_path, capsys, mon
     assert len(err.splitlines()) == 1
     assert expected in err
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_what_has_been_reviewed_is_done_in_label_studio(run, photos, store, tmp_path):
+    write_known(tmp_path / "boxes.json", {"a": {"cat": [(5, 5, 50, 50)]}, "b": {"cat": []}})
+    label(run, photos, store, tmp_path / "out", format="label-studio", known=tmp_path / "boxes.json")
+    tasks = {task["data"]["name"]: task for task in json.loads((tmp_path / "out" / "tasks.json").read_text())}
+    assert "annotations" in tasks["a"]
+    assert "annotations" not in tasks["b"]  # it has a dog as well
+    assert len(tasks["b"]["predictions"]) == 1

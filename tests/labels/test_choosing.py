@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -127,3 +128,24 @@ def test_a_person_has_the_last_word():
     assert decided.images[0].labels == (Label("ant", B, 1.0), Label("ant", A, 1.0), Label("cow", C, 1.0))
     assert decided.images[1] == labelled.images[1]
     assert with_known(labelled, {}) == labelled
+
+
+@pytest.mark.parametrize(
+    ("decisions", "reviewed"),
+    [
+        ({"ant": [B], "bee": []}, True),
+        ({"ant": [], "bee": []}, True),
+        ({"ant": [B], "bee": [], "cow": [C]}, True),
+        ({"ant": [B]}, False),
+        ({"cow": [C]}, False),
+        ({}, False),
+    ],
+)
+def test_a_picture_is_reviewed_when_every_tag_is_decided_on(decisions, reviewed):
+    found = detections(1, [(0, "ant", 0.6, A), (0, "bee", 0.7, B)])
+    (image,) = with_known(choose(found, dataset(("ant", "bee")), 0.5), {"i0": decisions}).images
+    assert image.reviewed == reviewed
+
+
+def test_a_picture_without_a_tag_and_a_word_is_not_reviewed():
+    assert not with_known(choose(detections(1, []), dataset(()), 0.5), {"i0": {}}).images[0].reviewed

@@ -4,6 +4,7 @@ https://labelstud.io/guide/predictions, https://labelstud.io/tags/rectanglelabel
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -143,7 +144,22 @@ def test_pictures_elsewhere(awkward, tmp_path, root):
     assert addresses[3] == f"{root.rstrip('/')}/sub%20dir/my%20photo%20%27of%27%201.jpeg"
 
 
+@pytest.mark.parametrize("number", [0, 3])  # the second has no box left
+def test_what_a_person_has_reviewed_is_an_annotation(awkward, tmp_path, number):
+    images = tuple(replace(image, reviewed=place == number) for place, image in enumerate(awkward.images))
+    write_label_studio(replace(awkward, images=images), tmp_path, name="out", images_as="none")
+    tasks, interface = json.loads((tmp_path / "tasks.json").read_text()), read_interface(tmp_path / "config.xml")
+    assert [place for place, task in enumerate(tasks) if "annotations" in task] == [number]
+    task, (to_name, from_name, _, labels) = tasks[number], interface
+    assert task["predictions"] == []  # it would be shown beside it as a second opinion
+    (made,) = task["annotations"]
+    for result, label in zip(made["result"], images[number].labels, strict=True):
+        check_result(result, from_name, to_name, labels)
+        assert corners(result) == pytest.approx(label.box, abs=1e-5)
+
+
 def test_colours(awkward, tmp_path):
+    awkward = replace(awkward, classes=(*awkward.classes, *map(str, range(20))))
     write_label_studio(awkward, tmp_path, name="out", images_as="none")
     colours = [label.get("background") for label in parse(tmp_path / "config.xml").iter("Label")]
     assert len(set(colours)) == len(awkward.classes)

@@ -91,4 +91,5 @@ def _decided(image: LabelledImage, decisions: Mapping[str, Sequence[Box]], class
         for box in inside(np.array(boxes, dtype=np.float64).reshape(-1, 4), image.size).tolist()
     ]
     ours = [label for label in image.labels if label.name not in decisions]
-    return replace(image, labels=tuple(sorted([*ours, *given], key=lambda label: classes.index(label.name))))
+    labels = tuple(sorted([*ours, *given], key=lambda label: classes.index(label.name)))
+    return replace(image, labels=labels, reviewed=bool(decisions) and not ours)  # of every tag there was one of ours

@@ -1,4 +1,7 @@
-"""Label Studio: tasks with predictions to be looked over, and the labelling interface they fit."""
+"""Label Studio: tasks with predictions to be looked over, and the labelling interface they fit.
+
+What a person has reviewed already comes as an annotation: done, unless somebody wants to look again.
+"""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +14,7 @@ from tag2box import __version__
 from tag2box.labels.naming import relative_names
 from tag2box.labels.placing import picture_format, place_all
 from tag2box.labels.records import Label, LabelledImage, LabelledSet
-from tag2box.report.pictures import CLASS_COLOURS
+from tag2box.report.colours import colours_of
 
 LOCAL_FILES = "/data/local-files/?d="
 IMAGE, RECTANGLES = "image", "label"
@@ -61,13 +64,14 @@ def _shown_names(paths: Sequence[Path], names: Sequence[str]) -> list[str]:
 
 def _task(number: int, image: LabelledImage, address: str) -> dict[str, Any]:
     results = [_result(f"{number}-{n}", image, label) for n, label in enumerate(image.labels, 1)]
-    prediction = {
-        "model_version": f"tag2box {__version__}",
+    task: dict[str, Any] = {"data": {IMAGE: address, "name": image.id}, "predictions": []}
+    if image.reviewed:  # also where nothing is left of it: that is what was decided
+        return {**task, "annotations": [{"result": results}]}
+    if results:
         # Of the least sure box: tasks in ascending order of it are those that need a look, first.
-        "score": min((result["score"] for result in results), default=0.0),
-        "result": results,
-    }
-    return {"data": {IMAGE: address, "name": image.id}, "predictions": [prediction] if results else []}
+        least = min(result["score"] for result in results)
+        task["predictions"] = [{"model_version": f"tag2box {__version__}", "score": least, "result": results}]
+    return task
 
 
 def _result(id: str, image: LabelledImage, label: Label) -> dict[str, Any]:
@@ -93,7 +97,7 @@ def _interface(classes: tuple[str, ...]) -> str:
     view = Element("View")
     SubElement(view, "Image", name=IMAGE, value=f"${IMAGE}", zoom="true")
     labels = SubElement(view, "RectangleLabels", name=RECTANGLES, toName=IMAGE)
-    for place, name in enumerate(classes):
-        SubElement(labels, "Label", value=name, background=CLASS_COLOURS[place % len(CLASS_COLOURS)])
+    for name, colour in colours_of(classes).items():
+        SubElement(labels, "Label", value=name, background=colour)
     indent(view)
     return tostring(view, encoding="unicode") + "\n"

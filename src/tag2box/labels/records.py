@@ -32,6 +32,8 @@ class LabelledImage:
     """Width and height as seen, EXIF orientation applied. Boxes are in this frame."""
     labels: tuple[Label, ...]
     """Class by class in the data set's order, the best first."""
+    reviewed: bool = False
+    """A person has decided on every class that it has or was tagged with."""
 
 
 @dataclass(frozen=True, slots=True)
