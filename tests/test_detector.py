@@ -22,6 +22,7 @@ from tag2box.detector import (
     save_detector,
 )
 from tag2box.errors import InputError
+from tag2box.pictures import as_pictures
 from tag2box.proposals.store import ProposalStore, write_store
 
 CLASSES = ["cat", "dog"]
@@ -219,6 +220,56 @@ def test_the_same_picture_in_every_form(detector, picture, tmp_path):
     assert stack.ids == ("0", "1")
 
 
+def test_numbers_of_other_kinds(picture):
+    (wanted,) = [one.read() for one in as_pictures(picture)]
+    floats = picture / 255
+    tensor = torch.from_numpy(floats).permute(2, 0, 1)
+    for form in (floats, floats.astype(np.float32), tensor, tensor.float(), picture[:, ::-1][:, ::-1]):
+        (found,) = as_pictures(form)
+        np.testing.assert_array_equal(found.read(), wanted)
+    grey = picture[..., 0]
+    for form in (grey, grey[..., None], torch.from_numpy(grey.copy()), torch.from_numpy(grey.copy())[None]):
+        (found,) = as_pictures(form)
+        np.testing.assert_array_equal(found.read(), np.repeat(grey[..., None], 3, axis=2))
+    (found,) = as_pictures(tensor.bfloat16())
+    assert np.abs(found.read().astype(int) - wanted).max() <= 1
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "L", "I;16", "CMYK"])
+def test_in_python_a_picture_is_as_its_file_is_read(picture, tmp_path, mode):
+    image = Image.fromarray(picture)
+    if mode == "RGBA":
+        image.putalpha(Image.fromarray(picture[..., 1]))
+    elif mode == "I;16":
+        image = Image.fromarray(picture[..., 0].astype(np.uint16) * 257)
+    else:
+        image = image.convert(mode)
+    path = tmp_path / ("a.jpg" if mode == "CMYK" else "a.png")
+    image.save(path)
+    with Image.open(path) as opened:
+        file, mine = (one.read() for one in as_pictures([path, opened.copy()]))
+    np.testing.assert_array_equal(mine, file)
+    if mode == "RGBA":
+        np.testing.assert_array_equal(as_pictures(np.asarray(image))[0].read(), file)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"score": 2}, "score: expected a number between 0 and 1, found 2"),
+        ({"score": "high"}, "score: expected .* found 'high'"),
+        ({"score": None}, "score: expected .* found None"),
+        ({"score": float("nan")}, "score: expected .* found nan"),
+        ({"max_detections": 0}, "max_detections: expected 1 or more, found 0"),
+        ({"max_detections": 2.5}, "max_detections: expected 1 or more, found 2.5"),
+        ({"batch": -1}, "batch: expected 1 or more, found -1"),
+    ],
+)
+def test_options_that_make_no_sense(detector, picture, options, words):
+    with pytest.raises(InputError, match=words):
+        detector.predict(picture, proposals=BOXES, **options)
+
+
 def test_proposals_are_searched_for(detector):
     picture = np.zeros((48, 64, 3), dtype=np.uint8)
     picture[10:30, 20:50] = (250, 30, 30)
@@ -324,10 +375,13 @@ def test_no_proposals_no_pictures(detector, picture):
 @pytest.mark.parametrize(
     ("image", "found"),
     [
-        (np.zeros((8, 8), dtype=np.uint8), r"uint8 \[8, 8\]"),
-        (np.zeros((8, 8, 3)), r"float64 \[8, 8, 3\]"),
-        (torch.zeros(3, 8, 8), r"float32 \[8, 8, 3\]"),
-        (torch.zeros(8, 8, dtype=torch.uint8), r"uint8 \[8, 8\]"),
+        (np.zeros((8, 8, 2), dtype=np.uint8), r"uint8 \[8, 8, 2\]"),
+        (np.zeros(8, dtype=np.uint8), r"uint8 \[8\]"),
+        (np.full((8, 8, 3), 200.0), r"float64 \[8, 8, 3\] from 200 to 200"),
+        (np.full((8, 8, 3), np.nan), r"from nan to nan"),
+        (torch.full((3, 8, 8), -0.5), r"float32 \[3, 8, 8\] from -0.5 to -0.5"),
+        (torch.zeros(8, 8, 3, dtype=torch.uint8), r"uint8 \[8, 8, 3\]"),  # channels come first
+        (torch.zeros(3, 8, 8, dtype=torch.int64), r"int64 \[3, 8, 8\]"),
         (np.zeros((0, 8, 3), dtype=np.uint8), r"uint8 \[0, 8, 3\]"),
         ([3.5], "found float"),
     ],

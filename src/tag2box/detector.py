@@ -15,7 +15,7 @@ from tag2box.data.images import read_image
 from tag2box.data.records import Dataset
 from tag2box.detections import Detections
 from tag2box.detector_file import build_prediction_net, read_detector, save_detector
-from tag2box.errors import InputError, name_some
+from tag2box.errors import InputError, name_some, require_at_least_one, require_share
 from tag2box.inference import (
     BatchScorer,
     Found,
@@ -109,8 +109,9 @@ class Detector:
         batch: int = 1,
         workers: int | None = None,
     ) -> Detections:
-        """The objects in one or many pictures: paths, PIL images, arrays [H, W, 3] or tensors [3, H, W] of uint8 RGB.
+        """The objects in one or many pictures: paths, PIL images, RGB arrays [H, W, 3] or tensors [3, H, W].
 
+        Numbers are uint8, or floats in 0–1; grey and RGBA will do.
         proposals: boxes [B, 4] for each picture where they are known; else the net proposes them, or, where it has not
         learnt to, they are searched for.
         score: the least that a detection must have; max_detections: of a picture, by default the recipe's.
@@ -119,6 +120,9 @@ class Detector:
         workers: threads that read pictures and search them, ahead of the net; by default one per core.
         The ids of the result are the stems of files' names; "0", "1", … for what has none.
         """
+        require_share("score", score)
+        require_at_least_one("max_detections", max_detections)
+        require_at_least_one("batch", batch)
         pictures = as_pictures(images)
         given = proposals_of_each(proposals, is_one(images), len(pictures))
         most = self.recipe.inference.max_detections if max_detections is None else max_detections

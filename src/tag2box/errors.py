@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib.util import find_spec
+from numbers import Integral, Real
+from typing import Any
 
 
 class InputError(Exception):
@@ -36,6 +38,32 @@ def require_choice(option: str, found: str, choices: Iterable[str]) -> None:
     if found not in (*others, last):
         hint = did_you_mean(found, (*others, last))
         raise InputError(f"expected {option} {', '.join(others)} or {last}, found '{found}'{hint}")
+
+
+def require_share(name: str, found: Any) -> None:
+    """Refuse what is no number between 0 and 1.
+
+    >>> require_share("score", 2)
+    Traceback (most recent call last):
+    tag2box.errors.InputError: score: expected a number between 0 and 1, found 2
+    """
+    if isinstance(found, bool) or not isinstance(found, Real) or not 0 <= float(found) <= 1:
+        raise InputError(f"{name}: expected a number between 0 and 1, found {_short(found)}")
+
+
+def require_at_least_one(name: str, found: Any) -> None:
+    """Refuse what is no whole number from 1 up; None is as good as nothing said.
+
+    >>> require_at_least_one("batch", 0)
+    Traceback (most recent call last):
+    tag2box.errors.InputError: batch: expected 1 or more, found 0
+    """
+    if found is not None and (isinstance(found, bool) or not isinstance(found, Integral) or int(found) < 1):
+        raise InputError(f"{name}: expected 1 or more, found {_short(found)}")
+
+
+def _short(found: object) -> str:
+    return f"{found:g}" if isinstance(found, float) else repr(found)
 
 
 def how_to_install(extra: str) -> str:

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image
 
-from tag2box.data.images import read_image
+from tag2box.data.images import as_rgb, read_image
 from tag2box.errors import InputError
 
-Picture = str | Path | Image.Image | NDArray[np.uint8] | torch.Tensor
-"""A path, a PIL image, RGB uint8 [H, W, 3], or a tensor uint8 [3, H, W]."""
+Picture = str | Path | Image.Image | NDArray[Any] | torch.Tensor
+"""A path, a PIL image, an array [H, W, 3] or a tensor [3, H, W]: RGB, uint8 or floats in 0–1; also grey and RGBA."""
 
 
 class Named(NamedTuple):
@@ -67,20 +67,33 @@ def _named(image: Any, place: int, stems: Counter[str]) -> Named:
 
 def _pixels(image: Any, place: int) -> NDArray[np.uint8]:
     if isinstance(image, Image.Image):
-        return np.array((ImageOps.exif_transpose(image) or image).convert("RGB"))
+        return as_rgb(image)
     if isinstance(image, torch.Tensor):
-        return _require_rgb(
-            image.detach().cpu().movedim(0, -1).numpy() if image.ndim == 3 else image, "[3, H, W]", place
-        )
+        numbers = image.detach().cpu()
+        numbers = numbers.float() if numbers.dtype == torch.bfloat16 else numbers  # NumPy has none
+        found = f"{numbers.dtype} {list(image.shape)}".removeprefix("torch.")
+        return _from_numbers((numbers.movedim(0, -1) if image.ndim == 3 else numbers).numpy(), place, found)
     if isinstance(image, np.ndarray):
-        return _require_rgb(image, "[H, W, 3]", place)
+        return _from_numbers(image, place, f"{image.dtype} {list(image.shape)}")
     expected = "a path, a PIL image, an array [H, W, 3] or a tensor [3, H, W]"
     raise InputError(f"picture {place}: expected {expected}, found {type(image).__name__}")
 
 
-def _require_rgb(pixels: Any, layout: str, place: int) -> NDArray[np.uint8]:
-    """Integers in 0–255 are meant; of other numbers nobody can tell whether 1 is white or nearly black."""
-    if pixels.ndim != 3 or pixels.shape[2] != 3 or not all(pixels.shape) or pixels.dtype != np.uint8:
-        found = f"{pixels.dtype} {list(pixels.shape)}"
-        raise InputError(f"picture {place}: expected RGB of type uint8 and shape {layout}, found {found}")
-    return np.ascontiguousarray(pixels)
+def _from_numbers(pixels: NDArray[Any], place: int, found: str) -> NDArray[np.uint8]:
+    """[H, W] or [H, W, 1] grey, [H, W, 3] RGB, [H, W, 4] RGBA, as files of such pictures are read."""
+    grey = pixels[..., 0] if pixels.ndim == 3 and pixels.shape[2] == 1 else pixels
+    if not (grey.ndim == 2 or (grey.ndim == 3 and grey.shape[2] in (3, 4))) or not all(grey.shape):
+        raise InputError(f"picture {place}: expected an array [H, W, 3] or a tensor [3, H, W], found {found}")
+    return as_rgb(Image.fromarray(np.ascontiguousarray(_as_bytes(grey, place, found))))
+
+
+def _as_bytes(pixels: NDArray[Any], place: int, found: str) -> NDArray[np.uint8]:
+    """Floats are in 0–1, as torchvision and scikit-image have them."""
+    if pixels.dtype == np.uint8:
+        return pixels
+    if not np.issubdtype(pixels.dtype, np.floating):
+        raise InputError(f"picture {place}: expected uint8, or floats in 0–1, found {found}")
+    low, high = float(pixels.min()), float(pixels.max())
+    if not 0 <= low <= high <= 1:  # not so with NaN either
+        raise InputError(f"picture {place}: expected uint8, or floats in 0–1, found {found} from {low:g} to {high:g}")
+    return np.round(255 * pixels.astype(np.float64)).astype(np.uint8)

@@ -13,6 +13,7 @@ from tag2box.config import load_recipe
 from tag2box.data import open_dataset, open_ground_truth
 from tag2box.detector import build_prediction_net, save_detector
 from tag2box.detector_file import build_conditional_net
+from tag2box.errors import InputError
 from tag2box.known import write_known
 from tag2box.labels.output import FORMATS, Output
 from tag2box.proposals.store import write_store
@@ -173,12 +174,13 @@ def test_numbers_of_a_coco_data_set_stay(run, tmp_path, save_picture):
     assert {(one["image_id"], one["category_id"]) for one in written["annotations"]} == {(77, 18)}
 
 
-def test_a_detector_without_its_teacher_labels_alone(photos, store, tmp_path, capsys):
+def test_a_detector_without_its_teacher_cannot_ask_it(photos, store, tmp_path):
     run = save_run(tmp_path / "alone", ["cat", "dog"], teacher=False)
-    for number, source in enumerate((run, run / "weights" / "best.safetensors")):
-        label(source, photos, store, tmp_path / f"out{number}", by="conditional")
-        assert json.loads((tmp_path / f"out{number}" / "tag2box.json").read_text())["by"] == "prediction"
-        assert capsys.readouterr().err == f"{source} has no conditional net; its detector labels instead\n"
+    for source in (run, run / "weights" / "best.safetensors"):
+        with pytest.raises(InputError, match=f"expected a run with a conditional net .*, found none in {source}"):
+            label(source, photos, store, tmp_path / "out", by="conditional")
+        assert not (tmp_path / "out").exists()
+    label(run, photos, store, tmp_path / "out")
 
 
 def test_without_a_name_the_folder_is_called_after_data_and_format(run, photos, store, tmp_path, monkeypatch):

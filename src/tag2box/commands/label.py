@@ -1,6 +1,5 @@
 """`tag2box label`: a tagged data set with boxes, for other tools to train on or to look over."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -48,7 +47,6 @@ def label_dataset(
     """Write the labels of a data set; print how many there are of each class and, where it has boxes, how good."""
     _require_sensible(by, score, tta)
     detector, pair = _open_nets(run, by, device)
-    by = "prediction" if pair is None else "conditional"
     source = Source(data=data, preset=detector.recipe.data.proposals, **where)
     listed = source.listed(split)
     require_known_classes(listed, detector.classes, run)
@@ -90,17 +88,17 @@ def _require_sensible(by: str, score: float | None, tta: bool) -> None:
 
 
 def _open_nets(run: Path, by: str, device: str) -> "tuple[Detector, Pair | None]":
-    """The detector and, where it is asked for and there is one, the net that taught it."""
+    """The detector and, where it is asked for, the net that taught it."""
     from tag2box.detector import open_detector
     from tag2box.pair import open_pair
 
-    if by == "conditional" and (run / "weights" / "conditional.safetensors").is_file():
-        pair = open_pair(run, device)
-        return pair.detector, pair
-    detector = open_detector(run, device)
-    if by == "conditional":
-        print(f"{run} has no conditional net; its detector labels instead", file=sys.stderr)
-    return detector, None
+    if by == "prediction":
+        return open_detector(run, device), None
+    if not (run / "weights" / "conditional.safetensors").is_file():
+        open_detector(run, device)  # it may be no run at all, which says more
+        raise InputError(f"expected a run with a conditional net for --by conditional, found none in {run}")
+    pair = open_pair(run, device)
+    return pair.detector, pair
 
 
 def _find(detector: "Detector", part: Part, tta: bool, run: Path) -> Detections:

@@ -20,7 +20,7 @@ from tag2box.commands.predict_looking import Looking, Shot
 from tag2box.commands.predict_video import parse_every, read_frames, write_video
 from tag2box.detections import Detections
 from tag2box.detector import open_detector
-from tag2box.errors import InputError, name_some
+from tag2box.errors import InputError, name_some, require_at_least_one, require_share
 from tag2box.evaluation.tables import counted
 from tag2box.files import atomic_path, make_folder, require_writable, write_atomically
 from tag2box.inference import Found
@@ -50,7 +50,9 @@ def predict(
 ) -> Path:
     """Look at files, folders, patterns and videos; the folder with predictions.json and the annotated pictures."""
     frames = parse_every("1" if every is None else every)
-    _require_sensible(score, max_detections, batch)
+    require_share("score", score)
+    require_at_least_one("max-detections", max_detections)
+    require_at_least_one("batch", batch)
     inputs = find_inputs(images)
     if every is not None and not any(one.is_video for one in inputs):
         raise InputError("every: expected a video to take frames from, found pictures only")
@@ -115,14 +117,6 @@ def _line(entry: dict[str, Any]) -> str:
     """As people read it, in UTF-8; a file name may have bytes that are none, and is then escaped."""
     line = json.dumps(entry, ensure_ascii=False)
     return line if line == line.encode(errors="replace").decode() else json.dumps(entry)
-
-
-def _require_sensible(score: float, max_detections: int | None, batch: int) -> None:
-    if not 0 <= score <= 1:
-        raise InputError(f"score: expected a number between 0 and 1, found {score:g}")
-    for name, number in (("max-detections", max_detections), ("batch", batch)):
-        if number is not None and number < 1:
-            raise InputError(f"{name}: expected 1 or more, found {number}")
 
 
 def _make_folder(out: Path | None) -> Path:

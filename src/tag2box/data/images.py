@@ -26,9 +26,14 @@ def read_image(path: Path | str) -> NDArray[np.uint8]:
     try:
         with Image.open(path) as image:
             _require_sides(image.size)
-            return np.array(_to_rgb(ImageOps.exif_transpose(image)))
+            return as_rgb(image)
     except Exception as error:
         raise InputError(f"cannot read the picture {path}: {_reason(path, error)}") from error
+
+
+def as_rgb(image: Image.Image) -> NDArray[np.uint8]:
+    """A picture that Pillow has opened or somebody has made, as it is seen: RGB [H, W, 3]."""
+    return np.array(_to_rgb(ImageOps.exif_transpose(image)))
 
 
 def image_size(path: Path | str) -> Size:
