@@ -1,5 +1,6 @@
 import json
 import re
+import shlex
 import signal
 import socket
 import sqlite3
@@ -15,6 +16,7 @@ import torch
 
 import tag2box.commands.review as command
 from tag2box.cli import main
+from tag2box.cli.train import parser as train_parser
 from tag2box.config import load_recipe
 from tag2box.data import open_dataset
 from tag2box.detector import build_prediction_net, save_detector
@@ -125,6 +127,32 @@ def test_a_new_review_begins_with_what_the_run_has_learnt_from(run, photos, prop
     for name, known in (("review", {"a": {"cat": [], "dog": []}}), ("new", {})):
         with closing(Database(run / f"{name}.sqlite")) as database:
             assert Store(database).known() == known
+
+
+def test_what_comes_next_is_said_where_something_was_decided(run, photos, proposals, monkeypatch, capsys):
+    """The two commands can be typed, and are on the page too."""
+
+    class Server:
+        def __init__(self, settings):
+            pass
+
+        def run(self, sockets):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("uvicorn.Server", Server)
+    words = f"review {run} {photos} --split test --proposals {proposals} --device cpu --no-browser".split()
+    assert main(words) == 0
+    assert "next," not in capsys.readouterr().out
+    decide(run / "review.sqlite", ("a", "cat", "rejected", []))
+    assert main(words) == 0
+    *_, learn, label = capsys.readouterr().out.splitlines()
+    learn, label = (shlex.split(line.partition(": ")[2])[1:] for line in (learn, label))
+    assert learn[:2] == ["train", str(photos)]
+    options = train_parser().parse_args(learn[1:])
+    assert (options.reviewed, options.proposals, options.split) == (run / "review.sqlite", proposals, "test")
+    assert main([*label, "--out", str(run / "labels")]) == 0
+    tasks = json.loads((run / "labels" / "tasks.json").read_text("utf-8"))
+    assert len(tasks) == 3
 
 
 def test_a_picture_with_too_few_proposals(run, photos, tmp_path, served):

@@ -1,6 +1,6 @@
 """A small review without nets: four pictures with awkward names, and looks that are made up."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,6 +9,7 @@ from tag2box.data.records import Dataset, TaggedImage
 from tag2box.review.cache import LookCache
 from tag2box.review.database import Database
 from tag2box.review.desk import Desk
+from tag2box.review.following import Step
 from tag2box.review.look import Look
 from tag2box.review.looker import Looker
 from tag2box.review.store import Store
@@ -21,14 +22,22 @@ NAMES = {
     "größe 猫 & ../../etc": (CLASSES[1],),
     "sub/last": ("cat", "owl"),
 }
+"""Of the second owl more is doubted than of its cat; elsewhere the first tag is the doubtful one."""
 DOUBTS = dict(zip(NAMES, (0.1, 0.4, 0.2, 0.3), strict=True))
+
+
+FOLLOWING = (
+    Step("Teach", "learn", "tag2box train 'a <b>&\"c\"' --out new"),
+    Step("Write", "write", "tag2box label run data"),
+)
 
 
 def look_of(image: TaggedImage) -> Look:
     suggested = {"cat": [20.0, 10.0, 80.0, 60.0], "owl": [120.0, 30.0, 180.0, 90.0]}
-    doubts = {"": DOUBTS[image.id]} | {name: DOUBTS[image.id] / (1 + rank) for rank, name in enumerate(image.tags)}
+    ranked = image.tags[::-1] if image.id == "sub/last" else image.tags
+    doubts = {"": DOUBTS[image.id]} | {name: DOUBTS[image.id] / (1 + rank) for rank, name in enumerate(ranked)}
     return {
-        "doubts": {name: {"doubt": doubt, "distance": 1 - doubt} for name, doubt in doubts.items()},
+        "doubts": {name: _all_scores(doubt) for name, doubt in doubts.items()},
         "classes": {
             name: {
                 "confidence": 0.5,
@@ -42,6 +51,11 @@ def look_of(image: TaggedImage) -> Look:
             for name in image.tags
         },
     }
+
+
+def _all_scores(doubt: float) -> dict[str, float]:
+    labels = {"dissimilarity": 0.1, "self-diversity": 0.2, "total": 0.3}
+    return {"doubt": doubt, "distance": 1 - doubt, "confidence": 0.5, **labels}
 
 
 @pytest.fixture
@@ -70,9 +84,16 @@ def make_desk(dataset: Dataset, database: Database) -> Iterator[Callable[..., De
     """`make_desk(most=None, look=…)`: all pictures looked at, unless `wait=False`."""
     made = []
 
-    def make(*, most: int | None = None, look: Callable[..., Look] = look_of, wait: bool = True) -> Desk:
-        looker = Looker(dataset.images, LookCache(database, ["test"]), look)
-        desk = Desk(dataset, Store(database), looker, title="test", most=most)
+    def make(
+        *,
+        most: int | None = None,
+        look: Callable[..., Look] = look_of,
+        wait: bool = True,
+        by: str = "doubt",
+        only: Sequence[str] = (),
+    ) -> Desk:
+        looker = Looker(dataset.images, LookCache(database, ["test"]), look, by=by, only=only)
+        desk = Desk(dataset, Store(database), looker, title="test", most=most, following=FOLLOWING)
         made.append(looker)
         looker.start()
         if wait:

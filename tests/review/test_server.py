@@ -15,7 +15,7 @@ from tag2box.review.cache import LookCache
 from tag2box.review.desk import MOST_BOXES, Desk
 from tag2box.review.looker import Looker
 from tag2box.review.pictures import LONGEST
-from tag2box.review.server import make_app
+from tag2box.review.server import SCRIPTS, make_app
 from tag2box.review.store import Store
 
 from .conftest import CLASSES, NAMES, look_of
@@ -54,7 +54,7 @@ def test_without_the_token_nothing(client, path):
 
 
 @pytest.mark.parametrize(
-    "path", ["", "review.js", "review.css", "api/about", "api/state", "api/images/0", "pictures/0", "api/boxes.json"]
+    "path", ["", *SCRIPTS, "review.css", "api/about", "api/state", "api/images/0", "pictures/0", "api/boxes.json"]
 )
 def test_every_request_needs_the_token(client, path):
     assert client.get(path).status_code == 200
@@ -96,7 +96,8 @@ def test_the_page_keeps_to_itself(client):
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
     assert "https://" not in page
     assert "style=" not in page
-    assert "innerHTML" not in client.get("review.js").text
+    for path in SCRIPTS:
+        assert "innerHTML" not in client.get(path).text
 
 
 # Pictures.
@@ -110,10 +111,38 @@ def test_pictures_by_number_and_no_other_way(client):
         assert "\n" not in answer.json()["error"]
 
 
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ({}, ["owl", "cat"]),
+        ({"by": "distance"}, ["cat", "owl"]),
+        ({"only": ["cat"]}, ["cat", "owl"]),
+        ({"by": "total"}, ["cat", "owl"]),  # equals as the data set has them
+    ],
+)
+def test_classes_come_as_they_are_doubted(make_desk, how, expected):
+    """A picture is shown early because of one of its classes: that one is to be decided first."""
+    client = client_of(make_desk(**how))
+    assert client.get("api/about").json()["by"] == how.get("by", "doubt")
+    assert decide(client, 3, 1).status_code == 200  # one that is not tagged: the nets were not asked about it
+    classes = client.get("api/images/3").json()["classes"]
+    assert [CLASSES[one["number"]] for one in classes] == [*expected, CLASSES[1]]
+    assert [one["doubts"] is None for one in classes] == [False, False, True]
+    assert decide(client, 3, 2).json()["image"]["classes"][0]["number"] == classes[0]["number"]  # decisions move none
+
+
+def test_decisions_are_counted(client):
+    assert client.get("api/state").json()["decided"] == 0
+    decide(client, 3, 2)
+    decide(client, 0, 0, "open")
+    decide(client, 1, 0, "rejected", [])
+    assert client.get("api/state").json()["decided"] == 2
+
+
 def test_names_arrive_as_they_are(client):
     images = [client.get(f"api/images/{number}").json() for number in range(len(NAMES))]
     assert [image["name"] for image in images] == list(NAMES)
-    assert [[CLASSES[one["number"]] for one in image["classes"]] for image in images] == [
+    assert [sorted(CLASSES[one["number"]] for one in image["classes"]) for image in images] == [
         list(tags) for tags in NAMES.values()
     ]
     assert [one["name"] for one in client.get("api/about").json()["classes"]] == list(CLASSES)

@@ -7,7 +7,7 @@ import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from rich.console import Console
@@ -23,6 +23,7 @@ from tag2box.known import Known, read_known, write_known
 from tag2box.review.cache import LookCache, file_mark, note_pictures
 from tag2box.review.database import Database
 from tag2box.review.decided import known_of
+from tag2box.review.following import next_steps
 from tag2box.review.store import Store
 
 if TYPE_CHECKING:
@@ -99,7 +100,9 @@ def review(
         with closing(Database(path)) as database:
             _require_same_pictures(database, part.dataset)
             _begin_with(Store(database), learnt)
-            desk = _make_desk(database, pair, part, run, most, by, only)
+            place = {"split": split, "images": source.images, "proposals": source.proposals}
+            following = next_steps(run, data, path, place | {"skip-bad-images": source.skip_bad_images})
+            desk = _make_desk(database, pair, part, run, by=by, only=only, most=most, following=following)
             _serve(desk, listener, browser, path)
 
 
@@ -133,7 +136,7 @@ def _require_same_pictures(database: Database, dataset: Dataset) -> None:
 
 
 def _make_desk(
-    database: Database, pair: "Pair", part: Part, run: Path, most: int | None, by: str, only: Sequence[str]
+    database: Database, pair: "Pair", part: Part, run: Path, *, by: str, only: Sequence[str], **how: Any
 ) -> "Desk":
     from tag2box.review.desk import Desk
     from tag2box.review.looker import Looker
@@ -142,7 +145,7 @@ def _make_desk(
     marks = [file_mark(path) for path in (*weights, part.store.path) if path.is_file()]
     cache = LookCache(database, [LOOKS, marks, SCORES])
     looker = Looker(tagged(part, only).dataset.images, cache, _look_with(pair, part), by=by, only=only)
-    return Desk(part.dataset, Store(database), looker, title=run.resolve().name, most=most)
+    return Desk(part.dataset, Store(database), looker, title=run.resolve().name, **how)
 
 
 def _look_with(pair: "Pair", part: Part) -> "Callable[[TaggedImage], Look]":
@@ -198,3 +201,5 @@ def _serve(desk: "Desk", listener: socket.socket, browser: bool, path: Path) -> 
         desk.looker.stop()
     state = desk.state()
     console.print(f"{len(state['done'])} of {counted(state['total'], 'image')} reviewed", soft_wrap=True)
+    for step in desk.following if desk.known() else ():
+        console.print(f"next, to {step.why}: {step.command}", soft_wrap=True, markup=False)

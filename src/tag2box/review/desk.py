@@ -8,6 +8,8 @@ from tag2box.errors import InputError
 from tag2box.known import Known
 from tag2box.report.colours import colours_of, ink_on
 from tag2box.review.decided import known_of
+from tag2box.review.following import Step
+from tag2box.review.look import in_turn
 from tag2box.review.looker import Looker
 from tag2box.review.queue import line_up, seconds_left
 from tag2box.review.store import Box, Change, Status, Store
@@ -20,20 +22,31 @@ PACE = 60
 class Desk:
     """A review: the images with a tag, what the nets say of them, and what a person has decided.
 
-    looker: of the images that are shown, all of the data set's or some.
+    looker: of the images that are shown, all of the data set's or some. following: what to do with what is decided.
     """
 
-    def __init__(self, dataset: Dataset, store: Store, looker: Looker, *, title: str, most: int | None = None) -> None:
+    def __init__(
+        self,
+        dataset: Dataset,
+        store: Store,
+        looker: Looker,
+        *,
+        title: str,
+        most: int | None = None,
+        following: Sequence[Step] = (),
+    ) -> None:
         self.classes, self.images, self._all = dataset.classes, looker.images, dataset.images
-        self.store, self.looker, self.title, self.most = store, looker, title, most
+        self.store, self.looker, self.title, self.most, self.following = store, looker, title, most, following
         self._numbers = {image.id: number for number, image in enumerate(self.images)}
         self._colours = colours_of(dataset.classes)
 
     def about(self) -> dict[str, Any]:
-        """What does not change: the classes and their colours."""
+        """What does not change: the classes and their colours, what pictures are ordered by, what comes afterwards."""
         colours = [(name, self._colours[name]) for name in self.classes]
         return {
             "title": self.title,
+            "by": self.looker.by,
+            "following": [step._asdict() for step in self.following],
             "classes": [{"name": name, "colour": colour, "ink": ink_on(colour)} for name, colour in colours],
         }
 
@@ -52,6 +65,7 @@ class Desk:
             "order": order,
             "done": [n for n, tags in zip(order, left, strict=True) if not tags],
             "total": total,
+            "decided": sum(status != "open" for n in begun for status in statuses[self.images[n].id].values()),
             "seconds_left": seconds_left(self.store.decided_at(PACE), sum(map(len, left)) + round(waiting)),
             "ready": len(ready),
             "images": len(self.images),
@@ -68,10 +82,14 @@ class Desk:
         return [tag for tag in image.tags if statuses.get(tag, "open") == "open"]
 
     def image(self, number: int) -> dict[str, Any]:
-        """A picture: its tags and the classes decided on besides, with what the nets and what a person said."""
+        """A picture: its tags and the classes decided on besides, with what the nets and what a person said.
+
+        The classes come in the order in which they are to be decided: a picture is shown first because of one of them.
+        """
         image = self.images[number]
         look, decisions = self.looker.ask(image), self.store.decisions(image.id)
         names = [name for name in self.classes if name in image.tags or name in decisions]
+        doubts = look["doubts"]
 
         def of_class(name: str) -> dict[str, Any]:
             decision = decisions.get(name)
@@ -79,6 +97,7 @@ class Desk:
                 "number": self.classes.index(name),
                 "tagged": name in image.tags,
                 "look": look["classes"].get(name),
+                "doubts": doubts.get(name),
                 "decision": None if decision is None else decision._asdict(),
             }
 
@@ -86,7 +105,7 @@ class Desk:
             "number": number,
             "name": image.id,
             "size": image.size,
-            "classes": [of_class(name) for name in names],
+            "classes": [of_class(name) for name in in_turn(names, doubts, self.looker.by, self.looker.only)],
         }
 
     def decide(self, number: int, label: int, status: Status, boxes: Sequence[Sequence[float]], based_on: int) -> None:

@@ -65,6 +65,24 @@ def uncertainty(doubts: Mapping[str, Mapping[str, float]], by: str, only: Sequen
     return max((doubts[name][by] for name in only or (PICTURE,) if name in doubts), default=None)
 
 
+def in_turn(
+    names: Sequence[str], doubts: Mapping[str, Mapping[str, float]], by: str, only: Sequence[str] = ()
+) -> list[str]:
+    """A picture's classes as they are to be decided: those that it is shown for, then others, the most doubtful first.
+
+    What the nets have not been asked about, a class without a tag say, comes last.
+
+    >>> of_picture = {"": {"doubt": 0.9}, "cat": {"doubt": 0.1}, "owl": {"doubt": 0.9}}
+    >>> in_turn(["cat", "fox", "owl"], of_picture, "doubt"), in_turn(["cat", "owl"], of_picture, "doubt", only=["cat"])
+    (['owl', 'cat', 'fox'], ['cat', 'owl'])
+    """
+
+    def key(name: str) -> tuple[bool, float]:
+        return (bool(only) and name not in only, -doubts[name][by] if name in doubts else float("inf"))
+
+    return sorted(names, key=key)
+
+
 def look_at(pair: Pair, study: Study, image: TaggedImage, scores: Mapping[str, float]) -> Look:
     """What the nets say of a picture. `scores` are the least of a label by the prediction and the conditional net."""
     whatever = replace(pair.recipe.inference, parts=0.0)  # of parts it is for labels to say

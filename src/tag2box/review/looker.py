@@ -25,7 +25,7 @@ class Looker:
         by: str = "doubt",
         only: Sequence[str] = (),
     ) -> None:
-        self.images, self.cache, self._look, self._by, self._only = images, cache, look, by, only
+        self.images, self.cache, self._look, self.by, self.only = images, cache, look, by, only
         self.uncertainties = {id: uncertainty(doubts, by, only) for id, doubts in cache.doubts(images).items()}
         """Of the images that are ready, by id."""
         self.trouble: str | None = None
@@ -53,7 +53,7 @@ class Looker:
                 if self._stop.is_set():
                     return
                 if image.id not in self.uncertainties:
-                    doubt = uncertainty(self._seen(image)["doubts"], self._by, self._only)
+                    doubt = uncertainty(self._seen(image)["doubts"], self.by, self.only)
                     self.uncertainties = {**self.uncertainties, image.id: doubt}
         except Exception as error:  # the page goes on without, and says so: decisions are worth more than hints
             self.trouble = f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -22,7 +22,8 @@ from tag2box.review.guard import Guard
 from tag2box.review.pictures import shown_picture
 from tag2box.review.store import Outdated, Status
 
-PAGE = {"index.html": "text/html", "review.css": "text/css", "review.js": "text/javascript"}
+SCRIPTS = ("review.js", "tags.js", "scores.js", "following.js")
+PAGE = {"index.html": "text/html", "review.css": "text/css"} | dict.fromkeys(SCRIPTS, "text/javascript")
 
 
 class Wanted(BaseModel):
