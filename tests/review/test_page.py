@@ -13,9 +13,10 @@ pytest.importorskip("playwright.sync_api")
 import uvicorn
 from playwright.sync_api import expect, sync_playwright
 
+from tag2box.report.colours import contrast
 from tag2box.review.server import make_app
 
-from .conftest import NAMES, look_of
+from .conftest import FOLLOWING, NAMES, look_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
@@ -51,10 +52,22 @@ class Served:
 
 
 @pytest.fixture
-def served(make_desk):
-    made = Served(make_desk())
-    yield made
-    made.stop()
+def serve(make_desk):
+    """`serve(by="distance")`: another review than `served`."""
+    made = []
+
+    def make(**how):
+        made.append(Served(make_desk(**how)))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.stop()
+
+
+@pytest.fixture
+def served(serve):
+    return serve()
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +83,7 @@ def open_page(browser, served):
     """`open_page(width=1280, height=800)` → the page with its first picture; complaints of the browser are errors."""
     contexts, complaints = [], []
 
-    def make(width=1280, height=800, **options):
+    def make(width=1280, height=800, *, at=served, **options):
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         context.set_default_timeout(5000)
         contexts.append(context)
@@ -78,7 +91,7 @@ def open_page(browser, served):
         page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda one: complaints.append(one.text) if one.type == "error" else None)
-        page.goto(served.address)
+        page.goto(at.address)
         ready(page)
         return page
 
@@ -425,3 +438,188 @@ def test_to_the_end_and_away_with_it(open_page, served):
     press(page, "n")
     page.locator("#again").click()
     shows(page, 1)
+
+
+def open_at(page, number):
+    page.evaluate(f"location.hash = '{number}'")
+    page.reload()
+    ready(page)
+    shows(page, number)
+
+
+def test_a_picture_opens_at_the_class_that_it_was_chosen_for(open_page, served):
+    """And goes on with the next most doubtful one, whatever the data set's order is."""
+    page = open_page()
+    current = page.locator('.chip[aria-pressed="true"] b')
+    open_at(page, 3)
+    assert page.locator(".chip b").all_text_contents() == ["owl", "cat"]
+    expect(current).to_have_text("owl")
+    press(page, "c")
+    expect(current).to_have_text("cat")
+    saved(page, lambda: press(page, "a"))
+    expect(current).to_have_text("owl")  # what was passed over comes again
+    open_at(page, 3)
+    expect(current).to_have_text("owl")
+    saved(page, lambda: press(page, "a"))
+    saved(page, lambda: press(page, "u"))
+    shows(page, 3)
+    expect(current).to_have_text("owl")
+
+
+def test_what_pictures_are_ordered_by_is_shown_first(open_page, serve):
+    page = open_page()
+    assert page.locator("#facts > div").all_text_contents() == [
+        "doubt0.40", "confidence0.50", "distance0.60", "self-diversity0.20"
+    ]  # fmt: skip
+    assert page.locator("#rank").inner_text() == "the most uncertain of 4 by doubt"
+    press(page, "n")
+    shows(page, 3)
+    assert page.locator("#rank").inner_text() == "2nd most uncertain of 4 by doubt"
+    page = open_page(at=serve(by="dissimilarity"))
+    rows = page.locator("#facts > div").all_text_contents()
+    assert [row[:-4] for row in rows] == ["dissimilarity", "doubt", "confidence", "distance"]
+    assert page.locator("#rank").inner_text().endswith("by dissimilarity")
+
+
+def test_the_end_says_what_to_type(open_page, served):
+    page = open_page()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    for _ in range(6):
+        saved(page, lambda: press(page, "a"))
+    assert page.locator("#steps code").all_text_contents() == [step.command for step in FOLLOWING]
+    assert page.locator("#note b").count() == 0  # what is in a name stays a name
+    expect(page.locator("#steps button").first).to_be_focused()
+    press(page, "Enter")
+    expect(page.locator("#steps button").first).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == FOLLOWING[0].command
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('not allowed')) }")
+    page.locator("#steps button").nth(1).click()
+    expect(page.locator("#toast")).to_contain_text("Ctrl C")
+    assert page.evaluate("String(getSelection())").split() == FOLLOWING[1].command.split()
+    for width, height in ((390, 844), (844, 390)):
+        page.set_viewport_size({"width": width, "height": height})
+        assert page.evaluate("document.getElementById('stage').scrollWidth") <= width
+
+
+def test_where_nothing_is_decided_there_is_nothing_to_learn_from(open_page, serve):
+    page = open_page(at=serve(most=1))
+    press(page, "n")
+    expect(page.locator("#words")).to_have_text("1 picture left to decide.")
+    expect(page.locator("#following")).to_be_hidden()
+    expect(page.locator("#again")).to_be_focused()
+    press(page, "Enter")
+    shows(page, 1)
+
+
+def colours(page, selector):
+    """Ink and ground of what is seen, as `contrast` takes them."""
+    asked = "one => [getComputedStyle(one).color, getComputedStyle(one).backgroundColor]"
+    return page.locator(selector).first.evaluate(asked)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_actions_have_a_colour_of_their_own(open_page, served, scheme):
+    page = open_page(color_scheme=scheme)
+    seen = set()
+    for _ in range(2):
+        ink, ground = colours(page, "#accept")
+        assert contrast(ink, ground) > 4.5
+        seen |= {ground, colours(page, "#bar div")[1]}
+        press(page, "c")
+    ink, ground = colours(page, "body")
+    assert contrast(ink, ground) > 7
+    assert contrast(page.locator("#rank").evaluate("one => getComputedStyle(one).color"), ground) > 4.5
+    press(page, "?")
+    seen.add(colours(page, "#close")[1])
+    assert len(seen) == 1
+
+
+def test_the_picture_is_seen_through_its_samples(open_page):
+    """Five samples of a small box are a heat; of all the picture they are outlines."""
+    page = open_page()
+    asked = "([box, count]) => import('./scores.js').then(({ depthOf }) => depthOf(box, [200, 100], count))"
+
+    def together(box, count=5):
+        return 1 - (1 - page.evaluate(asked, [box, count]) / 100) ** count
+
+    small, half, nearly, whole = (together([0, 0, side, side / 2]) for side in (20, 141.4, 188, 200))
+    assert small > 0.3
+    assert 0.05 < half < 0.16
+    assert nearly < 0.01
+    assert whole == 0
+    assert together([0, 0, 20, 10], 1) == pytest.approx(small)  # however many they are
+    alpha = "one => Number(getComputedStyle(one).backgroundColor.match(/[/,] ?([0-9.]+)\\)$/)[1])"
+    drawn = page.locator(".sample").first.evaluate(alpha)
+    assert drawn == pytest.approx(page.evaluate(asked, [[20, 10, 90, 70], 2]) / 100, abs=0.01)
+
+
+def test_the_toast_goes_with_the_next_action(open_page):
+    page = open_page()
+    shown = page.locator("#toast.shown")
+    saved(page, lambda: press(page, "d"))
+    for go_on in (lambda: press(page, "c", "c"), lambda: page.locator("#show-samples").click()):
+        press(page, "a")
+        expect(shown).to_contain_text("No box to accept")
+        press(page, "Shift")  # half a key
+        expect(shown).to_have_count(1)
+        go_on()
+        expect(shown).to_have_count(0, timeout=1000)
+
+
+def apart(*boxes):
+    for number, one in enumerate(boxes):
+        for other in boxes[:number]:
+            beside = one["x"] + one["width"] <= other["x"] + 0.5 or other["x"] + other["width"] <= one["x"] + 0.5
+            above = one["y"] + one["height"] <= other["y"] + 0.5 or other["y"] + other["height"] <= one["y"] + 0.5
+            assert beside or above, (one, other)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("box", [[0, 0, 200, 100], [0, 0, 90, 60], [110, 40, 200, 100], [60, 20, 150, 90]])
+def test_tags_do_not_hide_each_other(open_page, served, box, width):
+    for name in ("cat", "dög <b>'s"):
+        served.desk.store.decide(NASTY, name, "accepted", [box], 0)
+    served.desk.store.decide(NASTY, "owl", "open", [box], 0)
+    page = open_page(width)
+    assert page.locator('.chip[aria-pressed="true"] b').text_content() == "owl"
+    tags = [one.bounding_box() for one in page.locator(".other > span, .box .tag").all()]
+    assert len(tags) == 3
+    apart(*tags)
+    frame = page.locator("#frame").bounding_box()
+    for tag in tags:
+        assert tag["x"] >= frame["x"] - 1
+        assert tag["x"] + tag["width"] <= frame["x"] + frame["width"] + 1
+        assert tag["y"] >= frame["y"] - 13
+        assert tag["y"] + tag["height"] <= frame["y"] + frame["height"] + 1
+
+
+def test_a_phone_has_no_keys_and_a_keyboard_no_fingers(open_page):
+    for page, seen, unseen in (
+        (open_page(390, 844, has_touch=True, is_mobile=True), "touched", "typed"),
+        (open_page(), "typed", "touched"),
+    ):
+        page.locator("#help").click()
+        expect(page.locator(f"dl.{seen}")).to_be_visible()
+        expect(page.locator(f"dl.{unseen}")).to_be_hidden()
+        expect(page.locator(f"h2 .{seen}")).to_be_visible()
+
+
+@pytest.mark.parametrize(("width", "height"), [(300, 640), (390, 844), (844, 390), (667, 375), (768, 1024)])
+def test_all_of_it_on_a_small_screen(open_page, served, width, height):
+    """Which picture, why it is shown, its classes and every button, though the classes do not all fit in."""
+    served.desk.store.decide(NASTY, "cat", "accepted", [[1, 1, 50, 50], [50, 50, 90, 90]], 0)
+    page = open_page(width, height, has_touch=True, is_mobile=True)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    seen = page.locator("#name, #rank, #facts > div:first-child, #more, #tools button, #actions button, header button")
+    for one in seen.all():
+        box = one.bounding_box()
+        assert box["x"] >= 0
+        assert box["y"] >= 0
+        assert box["x"] + box["width"] <= width + 0.5
+        assert box["y"] + box["height"] <= height + 0.5
+    more = page.locator("#more").bounding_box()
+    middle = [more["x"] + more["width"] / 2, more["y"] + more["height"] / 2]
+    assert page.evaluate("([x, y]) => document.elementFromPoint(x, y).closest('#more') !== null", middle)
+    press(page, "c")
+    assert page.locator("#accept span").bounding_box()["height"] < 24  # in one line
+    apart(*(one.bounding_box() for one in page.locator("#panel > *:visible").all()))

@@ -1,10 +1,15 @@
 // The review page. All that is known lives on the server; here is one picture, and what is being done to it.
 
+import { makeSteps } from './following.js'
+import { depthOf, scoresOf } from './scores.js'
+import { placeTags } from './tags.js'
+
 const $ = (id) => document.getElementById(id)
 const [stage, frame, picture, layers, holder] = ['stage', 'frame', 'picture', 'layers', 'boxes'].map($)
 
 const page = {
   classes: [], // of the data set: name, colour, ink
+  by: '', // the score that pictures are ordered by, and the classes of each
   state: null, // order, progress and version, as the server has them
   image: null, // the picture shown: name, size, classes
   place: 0, // which of its classes is being decided
@@ -148,22 +153,25 @@ function adopt(one) {
 }
 
 function showEnd() {
-  const { ready, done, total } = page.state
+  const { ready, done, total, decided } = page.state
   const skipped = total - done.length
   page.image = null
   page.chosen = -1
   frame.hidden = $('panel').hidden = true
   $('note').hidden = false
-  $('choices').hidden = true
+  $('choices').hidden = $('following').hidden = true
   if (looking() && skipped > 0) {
     $('words').textContent = `The nets are looking at the ${ready ? 'next' : 'first'} picture …`
     return
   }
   $('choices').hidden = false
+  $('following').hidden = !decided
   const one = total === 1 ? 'The picture is' : `All ${total} pictures are`
   $('words').textContent = skipped > 0 ? `${count(skipped, 'picture')} left to decide.` : `${one} reviewed. Thank you.`
   $('again').textContent = skipped > 0 ? 'Go on with these' : 'Look at them again'
-  $('again').focus()
+  $('again').classList.toggle('primary', skipped > 0)
+  const onwards = skipped > 0 ? null : $('following').querySelector('button')
+  ;(onwards ?? $('again')).focus()
 }
 
 async function again() {
@@ -523,10 +531,8 @@ function put(element, [x0, y0, x1, y1]) {
 }
 
 function render() {
-  const { colour, ink } = page.classes[entry().number]
-  const root = document.documentElement.style
-  root.setProperty('--accent', colour)
-  root.setProperty('--on-accent', ink)
+  const { colour } = page.classes[entry().number]
+  document.documentElement.style.setProperty('--class', colour)
   renderLayers()
   renderBoxes()
   renderPanel()
@@ -541,8 +547,11 @@ function renderLayers() {
     if (text) element.append(make('span', '', text))
     put(element, box)
     made.push(element)
+    return element
   }
-  if (page.shown.samples) one.look?.samples.forEach((sample) => sample.forEach((box) => add('sample', box, one)))
+  for (const box of page.shown.samples && one.look ? one.look.samples.flat() : []) {
+    add('sample', box, one).style.setProperty('--depth', `${depthOf(box, page.image.size, one.look.samples.length)}%`)
+  }
   for (const other of page.image.classes) {
     if (other === one || other.status !== 'accepted') continue
     other.boxes.forEach((box) => add('other', box, other, nameOf(other)))
@@ -550,13 +559,31 @@ function renderLayers() {
   const taken = new Set(one.boxes.map(String))
   if (page.shown.predicted) {
     for (const [score, box] of one.look?.predicted ?? []) {
-      const room = (box[2] - box[0]) * scale() > 44
-      if (!taken.has(String(box))) add('predicted', box, one, room ? score.toFixed(2) : '')
+      if (!taken.has(String(box))) add('predicted', box, one, score.toFixed(2))
     }
   }
-  // However many samples there are, where all of them agree the picture is still seen.
-  layers.style.setProperty('--depth', `${100 * (1 - 0.78 ** (1 / (one.look?.samples.length || 1)))}%`)
   layers.replaceChildren(...made)
+}
+
+// Tags of accepted classes first, which stay where they are while a box is moved; scores where there is room.
+function arrangeTags() {
+  const found = (kind, within, selector) => [...within.querySelectorAll(selector)].map((tag) => ({ kind, tag }))
+  const tags = [
+    ...found('other', layers, '.other > span'), ...found('tag', holder, '.tag'),
+    ...found('score', layers, '.predicted > span'),
+  ]
+  const measured = tags.map(({ kind, tag }) => {
+    const { offsetLeft: x, offsetTop: y, offsetWidth: width, offsetHeight: height } = tag.parentElement
+    return { kind, box: [x, y, x + width, y + height], size: [tag.offsetWidth, tag.offsetHeight] }
+  })
+  placeTags(measured, [frame.clientWidth, frame.clientHeight]).forEach((place, index) => {
+    const { tag } = tags[index]
+    tag.style.visibility = place ? '' : 'hidden'
+    if (!place) return
+    const [x, y] = measured[index].box
+    tag.style.left = `${place[0] - x - tag.parentElement.clientLeft}px`
+    tag.style.top = `${place[1] - y - tag.parentElement.clientTop}px`
+  })
 }
 
 function describe(one, index) {
@@ -602,12 +629,9 @@ function renderBoxes() {
     const tag = element.firstChild
     const score = one.status === 'open' ? scores.get(String(box)) : undefined
     tag.replaceChildren(nameOf(one), ...(score === undefined ? [] : [' ', make('small', '', score.toFixed(2))]))
-    const high = box[1] * size < 14 // no room above it
-    tag.classList.toggle('in', high && height > 48)
-    tag.classList.toggle('below', high && height <= 48)
-    tag.classList.toggle('end', box[0] > page.image.size[0] * 0.6)
     put(element, box)
   })
+  arrangeTags()
   $('delete').disabled = !one.boxes.length
 }
 
@@ -616,12 +640,11 @@ function renderPanel() {
   const one = entry()
   $('name').textContent = image.name
   $('name').title = image.name
-  const rank = state.order.indexOf(image.number) + 1
-  $('rank').textContent = rank ? `${ordinal(rank)} most uncertain of ${state.order.length}` : ''
+  $('rank').replaceChildren(...ranked(state.order.indexOf(image.number) + 1, state.order.length))
   $('chips').replaceChildren(...image.classes.map(chip))
   $('chips').children[page.place].scrollIntoView({ block: 'nearest', inline: 'nearest' })
   renderMore()
-  $('facts').replaceChildren(...(one.look ? facts(one.look) : []))
+  $('facts').replaceChildren(...(one.doubts ? facts(one.doubts) : []))
   $('samples').textContent = count(one.look?.samples.length ?? 0, 'sample')
   $('layers-shown').hidden = !one.look
   $('swap').disabled = !one.look
@@ -633,10 +656,16 @@ function renderPanel() {
   $('back').disabled = page.at < 1
 }
 
+// "33rd most uncertain of 300 by doubt", on a phone "33rd of 300 by doubt".
+function ranked(rank, of) {
+  if (!rank) return []
+  const most = `${rank === 1 ? 'the' : ordinal(rank)} most uncertain`
+  return [make('span', 'wordy', most), make('span', 'terse', ordinal(rank)), ` of ${of} by ${page.by}`]
+}
+
 function ordinal(number) {
   const teens = number % 100 > 10 && number % 100 < 20
-  const ending = teens ? 'th' : (['th', 'st', 'nd', 'rd'][number % 10] ?? 'th')
-  return number === 1 ? 'the' : `${number}${ending}`
+  return number + (teens ? 'th' : (['th', 'st', 'nd', 'rd'][number % 10] ?? 'th'))
 }
 
 function chip(one, place) {
@@ -658,18 +687,14 @@ function renderMore() {
   $('more').hidden = !options.length
 }
 
-function facts(look) {
-  const rows = [
-    ['score', look.confidence, 'The prediction net’s best score of this class'],
-    ['nets differ', look.dissimilarity, 'Dissimilarity of the two nets on this class'],
-    ['samples differ', look.self_diversity, 'Self-diversity of the conditional net’s samples'],
-  ]
-  return rows.flatMap(([word, value, title]) => {
-    const [term, told, bar] = [make('dt', '', word), make('dd'), make('i')]
-    term.title = title
+function facts(doubts) {
+  return scoresOf(doubts, page.by).map(([word, value, title]) => {
+    const [row, term, told, bar] = [make('div'), make('dt', '', word), make('dd'), make('i')]
+    term.title = word === page.by ? `${title}. Pictures come in its order, and the classes of each` : title
     bar.style.setProperty('--share', `${clamp(value, 0, 1) * 100}%`)
     told.append(bar, make('span', '', Math.max(value, 0).toFixed(2)))
-    return [term, told]
+    row.append(term, told)
+    return row
   })
 }
 
@@ -677,7 +702,7 @@ function showProgress() {
   const { done, total, seconds_left: seconds, ready, trouble, can_undo: undo, can_redo: redo } = page.state
   const words = [make('b', '', `${done.length}`), ` of ${total}`]
   if (done.length < total && seconds !== null) words.push(' · ', ...duration(seconds))
-  else if (looking()) words.push(` · ${ready} looked at`)
+  else if (done.length < total && looking()) words.push(` · ${ready} looked at`)
   $('progress').replaceChildren(...words)
   $('bar').firstChild.style.width = `${(100 * done.length) / total}%`
   $('bar').setAttribute('aria-valuemax', total)
@@ -700,7 +725,12 @@ function say(words) {
   $('toast').textContent = words
   $('toast').classList.add('shown')
   clearTimeout(toasting)
-  toasting = setTimeout(() => $('toast').classList.remove('shown'), 4500)
+  toasting = setTimeout(hush, 4500)
+}
+
+// Whoever goes on has read it, and it would be in the way.
+function hush() {
+  $('toast').classList.remove('shown')
 }
 
 function announce(words) {
@@ -714,9 +744,11 @@ function showLayer(...names) {
     $(`show-${name}`).setAttribute('aria-pressed', on)
   }
   renderLayers()
+  arrangeTags()
 }
 
 const arrows = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }
+const modifiers = new Set(['Alt', 'AltGraph', 'CapsLock', 'Control', 'Meta', 'Shift'])
 const leaves = { leaves: true }
 const anywhere = { leaves: true, anywhere: true } // where no picture is shown too, and on the way to one
 const keys = {
@@ -744,6 +776,7 @@ const keys = {
 }
 
 function pressed(event) {
+  if (!event.repeat && !modifiers.has(event.key)) hush()
   if (event.altKey || $('keys').open) return
   if (event.key === '?') return openKeys()
   if (event.ctrlKey || event.metaKey) return shortcut(event)
@@ -826,6 +859,7 @@ function wire() {
   })
   stage.addEventListener('wheel', turnWheel, { passive: false })
   document.addEventListener('keydown', pressed)
+  document.addEventListener('pointerdown', hush, { capture: true })
   window.addEventListener('resize', () => page.image && renderBoxes())
   window.addEventListener('pagehide', settle)
   document.addEventListener('visibilitychange', () => {
@@ -835,8 +869,10 @@ function wire() {
 }
 
 async function start() {
-  const { title, classes } = await ask('api/about')
+  const { title, by, following, classes } = await ask('api/about')
   page.classes = classes
+  page.by = by
+  $('steps').replaceChildren(...makeSteps(following, make, say, announce))
   document.title = `${title} – tag2box review`
   page.state = await ask('api/state')
   wire()
