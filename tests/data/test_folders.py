@@ -91,7 +91,7 @@ def test_what_is_left_out_is_told(pets, save_picture):
     messages = []
     dataset = open_dataset(pets, warn=messages.append)
     assert dataset.classes == ("cat", "dog", "hot dog")
-    assert "ignored 1 pictures" in messages[0]
+    assert "ignored 1 picture in no class folder" in messages[0]
     assert "loose.jpg" in messages[0]
     assert "without pictures: notes" in messages[1]
 

@@ -107,10 +107,10 @@ def _digest(path: Path) -> str:
 def _notes(root: Path) -> Iterator[str]:
     loose = _pictures_directly_in(root)
     if loose:
-        yield f"ignored {len(loose)} pictures in {root} that are in no class folder: {name_some(loose)}"
+        yield f"ignored {len(loose)} picture{'s' * (len(loose) > 1)} in no class folder of {root}: {name_some(loose)}"
     empty = [folder.name for folder in subfolders(root) if not find_images(folder)]
     if empty:
-        yield f"ignored {len(empty)} folders in {root} without pictures: {name_some(empty)}"
+        yield f"ignored {len(empty)} folder{'s' * (len(empty) > 1)} in {root} without pictures: {name_some(empty)}"
 
 
 def _pictures_directly_in(folder: Path) -> list[str]:

@@ -46,7 +46,7 @@ class TagFile:
             if split in (None, own[0].split)
         ]
         unnamed = len(pictures) - len(rows_of)
-        note = f"ignored {unnamed} pictures in {self.images} that {self.where.name} does not name"
+        note = f"ignored {unnamed} picture{'s' * (unnamed > 1)} in {self.images} that {self.where.name} does not name"
         entries.sort(key=lambda entry: entry.id)
         return Listing(tuple(classes), tuple(entries), (note,) if unnamed else (), split or WHOLE)
 
