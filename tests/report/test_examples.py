@@ -71,6 +71,17 @@ def test_other_mistakes_in_words(make_truth, make_found, box, head):
     assert shown.head == head
 
 
+def test_an_overlap_short_of_a_half_is_not_said_to_be_one(make_truth, make_found):
+    """0.4997 would be rounded to the very half that the page asks for, and a score to the one it is below."""
+    truth = make_truth([(0, 0, 0, 0, 100, 100), (1, 0, 0, 0, 100, 100)])
+    found = make_found(truth, [(0, 0, 0.9, 0, 0, 100, 49.97), (1, 0, 0.4391, 0, 0, 100, 90)])
+    shown = at(found, 0.4402)
+    assert wrong_pictures(truth, shown, judge(truth, shown))[0].words.endswith("IoU 0.49.")
+    reasons = {one.id: one.words for one in missed_pictures(truth, shown, judge(truth, shown), found, 0.4402)}
+    assert reasons["p0"] == "No box of its class is near enough: IoU 0.49 at best."
+    assert reasons["p1"] == "Its best box has a score of 0.439 only, below 0.440."
+
+
 def test_missed_with_the_reason(make_truth, make_found):
     truth = make_truth([(image, 0, *BOX) for image in range(4)])
     rows = [(0, 0, 0.1, *BOX), (1, 1, 0.8, *BOX), (2, 0, 0.9, 10, 10, 30, 30)]
