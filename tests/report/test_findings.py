@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import tag2box
+from tag2box.evaluation.mistakes import Kind, judge
 from tag2box.report.example_pictures import LONGEST, keep_pictures
-from tag2box.report.findings import Example, Findings, ShownBox, read_findings, write_findings
+from tag2box.report.findings import SHOWN_FROM, Example, Findings, ShownBox, read_findings, write_findings
 from tag2box.report.sum_up import MOST_CELLS, MOST_CURVES, MOST_POINTS, sum_up
 
 
@@ -44,6 +46,29 @@ def test_held_out_boxes_tell_everything(problem):
     total = sum(at_score.kinds.values()) - at_score.kinds["uncounted"]
     assert (at_score.precision, at_score.recall) == pytest.approx((at_score.found / total, at_score.found / 4))
     assert {one.group for one in findings.examples} == {"best", "wrong", "missed"}
+
+
+def test_marks_are_on_the_curve_where_its_scores_end(problem):
+    """Of the boxes from that score on, the right ones among them and among the objects."""
+    truth, found = problem
+    findings = sum_up("round-3", truth, found, truth, found)
+    for place, curve in enumerate(findings.curves):
+        own = found.take((found.labels == place) & (found.scores >= findings.at_score.score))
+        right = sum(kind is Kind.RIGHT for kind in judge(truth, own).kinds)
+        if not len(own):
+            assert curve.marks == ()
+            continue
+        score, recall, precision = curve.marks[0]
+        assert score == pytest.approx(findings.at_score.score)
+        assert (recall, precision) == pytest.approx(
+            (right / findings.classes[place].objects, right / len(own)), abs=1e-4
+        )
+        assert [mark[0] for mark in curve.marks[1:]] == [SHOWN_FROM] * bool((own.scores >= SHOWN_FROM).any())
+
+
+def test_the_version_is_kept(problem):
+    truth, found = problem
+    assert sum_up("round-1", truth, found, None, None).version == tag2box.__version__
 
 
 def test_scores_are_those_of_the_table(problem):

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tag2box
 from tag2box.report.charts import powers, recall_chart, round_ticks, stage_chart
 from tag2box.report.curves import panels_of
 from tag2box.report.example_pictures import keep_pictures
@@ -15,6 +16,7 @@ from tag2box.report.findings import PICTURES, Curve, Example, Reached, ShownBox,
 from tag2box.report.matrix import MOST_CLASSES, draw_matrix
 from tag2box.report.page import write_report
 from tag2box.report.page_about import about_run
+from tag2box.report.page_examples import even_rows
 from tag2box.report.results import write_results
 from tag2box.report.sum_up import sum_up
 
@@ -83,7 +85,7 @@ def test_corloc_of_a_part_of_the_pictures_is_said_to_be(run, read):
     assert "in per cent. It was measured on 5 of 5,011 pictures, evenly spread." in words  # above the table
     assert "on an object, per cent (measured on 5 of 5,011)" in words  # class by class
     assert "5,011 to learn from" in words
-    assert "5,011tagged pictures" in words
+    assert "3 classes from 5,011 tagged pictures" in words
     write_results(run / "results.csv", [{"stage": "round-1", "corloc": 62.5}])
     assert "Best after round 1: CorLoc 62.5 on 5 of 5,011 training pictures." in read(write_report(run)).words
 
@@ -95,6 +97,64 @@ def test_the_page_counts_what_is_right_and_wrong(run, read):
     assert f"{right} of 4 objects are found" in page.words
     assert f"of the {total} boxes are right" in page.words
     assert "only a part of the object" in page.words
+
+
+def test_one_of_many_is_not_none(run, read):
+    """And most of them are not all."""
+    findings = read_findings(run)
+    at_score = replace(findings.at_score, kinds={"right": 249, "mistaken": 1}, found=249, objects=250)
+    write_findings(run, replace(findings, at_score=at_score))
+    words = read(write_report(run)).words
+    assert "under 1\u00a0%" in words
+    assert "(over 99\u00a0%)" in words
+    assert "0\u00a0%" not in words.replace("10\u00a0%", "")
+
+
+@pytest.mark.parametrize(("beside", "says"), [(1, "The box on an object"), (3, "The 3 boxes on objects"), (0, "")])
+def test_a_box_beside_the_right_one_is_no_contradiction(run, read, beside, says):
+    """It is on an object of another class, which its own class has found too: a false alarm in the matrix."""
+    findings = read_findings(run)
+    confusion = ((0, 0, 2), (1, 1, 1), (2, 2, 1), (3, 1, 1))
+    at_score = replace(findings.at_score, kinds={"right": 4, "mistaken": beside}, confusion=confusion)
+    write_findings(run, replace(findings, at_score=at_score))
+    words = read(write_report(run)).words
+    assert ("No class was taken for another." in words) == (beside == 0)
+    assert ("no object was found as another class." in words) == (beside > 0)
+    assert says in words
+
+
+def test_the_page_says_what_it_is_of(run, parse):
+    text = write_report(run).read_text()
+    assert "<title>run · 3 classes from 5 tagged pictures · tag2box</title>" in text
+    assert '<h1>run</h1><p class="of">3 classes from 5 tagged pictures</p>' in text
+    about = text[text.index("What was trained on what") : text.index("Results</h2>")]
+    assert f"<dt>tag2box</dt><dd>{tag2box.__version__}</dd>" in about
+
+
+def test_the_curves_have_ends_names_and_marks(run, parse):
+    """A dot at the score of the counts, a ring at that of `predict`."""
+    text = write_report(run).read_text()
+    curve = text[text.index('<svg class="pr"') :]
+    curve = curve[: curve.index("</svg>")]
+    assert re.findall(r">([^<>]+)</text>", curve) == ["0", "recall", "1", "0", "precision", "1"]
+    score = read_findings(run).at_score.score
+    assert f"score {score:.2f} or more: precision" in curve
+    assert curve.index('class="mark ring"') < curve.index('class="mark"')  # the dot is on top
+    assert f"at least {score:.2f} come to" in text
+    findings = read_findings(run)
+    write_findings(run, replace(findings, curves=tuple(replace(one, marks=()) for one in findings.curves)))
+    earlier = write_report(run).read_text()  # earlier versions kept none
+    assert "come to" not in earlier
+    assert "<circle" not in earlier[earlier.index('<svg class="pr"') :].split("</svg>")[0]
+
+
+def test_rows_of_examples_are_about_equally_wide(run):
+    rows = re.findall(r'<div class="row" style="--shape:([\d.]+)">(.*?)</div>', write_report(run).read_text(), re.S)
+    assert rows
+    for shape, inner in rows:
+        shapes = [float(one) for one in re.findall(r'<figure style="--shape:([\d.]+)"', inner)]
+        assert float(shape) == pytest.approx(sum(shapes), abs=0.01)
+    assert even_rows([1.3, 1.3, 0.8, 1.3, 1.3, 1.3], 2) == [0, 3, 6]
 
 
 def test_boxes_are_drawn_to_the_scale_of_their_picture(run):

@@ -15,13 +15,13 @@ from tag2box.report.curves import (
     short_value,
     spread,
 )
-from tag2box.report.findings import Curve, Reached
+from tag2box.report.findings import SHOWN_FROM, Curve, Reached
 from tag2box.report.results import number
 
 WIDTH, HEIGHT = 440, 250
 LEFT, RIGHT, TOP, BOTTOM = 52, 124, 26, 42  # around the plot, for what is written there
-SIDE = 120
-"""Of the square of a precision–recall curve."""
+SIDE, BESIDE, TOP_EDGE, BELOW = 120, 18, 5, 16
+"""Of the square of a precision–recall curve, what is left for words beside and below it, and for a mark at its top."""
 
 
 def stage_chart(panel: Panel) -> str:
@@ -89,24 +89,51 @@ def recall_chart(reached: Sequence[Reached]) -> str:
 
 
 def precision_recall_chart(curve: Curve) -> str:
-    """A small square: recall to the right, precision upwards."""
-    pairs = zip(curve.recall, curve.precision, strict=False)
-    points = [(1 + SIDE * min(recall, 1), 1 + SIDE * (1 - min(precision, 1))) for recall, precision in pairs]
-    end, half = SIDE + 1, SIDE / 2 + 1
+    """A small square: recall to the right, precision upwards; a dot at the counts' score, a ring at `predict`'s."""
+
+    def at(recall: float, precision: float) -> tuple[float, float]:
+        return left + SIDE * min(recall, 1), TOP_EDGE + SIDE * (1 - min(precision, 1))
+
+    left = BESIDE
+    right, bottom, (middle, half) = left + SIDE, TOP_EDGE + SIDE, at(0.5, 0.5)
     parts = [
-        svg.rectangle(1, 1, SIDE, SIDE, kind="frame"),
-        svg.line(1, half, end, half, kind="grid"),
-        svg.line(half, 1, half, end, kind="grid"),
+        svg.rectangle(left, TOP_EDGE, SIDE, SIDE, kind="frame"),
+        svg.line(left, half, right, half, kind="grid"),
+        svg.line(middle, TOP_EDGE, middle, bottom, kind="grid"),
+        *_pr_scale(left, right, bottom),
     ]
+    points = [at(recall, precision) for recall, precision in zip(curve.recall, curve.precision, strict=False)]
     if points:
-        points = [(1, points[0][1]), *points]
-        under = svg.path([*points, (points[-1][0], end), (1, end)], kind="under", closed=True)
+        points = [(left, points[0][1]), *points]
+        under = svg.path([*points, (points[-1][0], bottom), (left, bottom)], kind="under", closed=True)
         parts += [under, svg.path(points, kind="curve")]
+    parts += [
+        svg.dots(
+            [at(recall, precision)],
+            3.4,
+            kind="mark ring" if score == SHOWN_FROM else "mark",
+            title=f"score {score:.2f} or more: precision {precision:.2f}, recall {recall:.2f}",
+        )
+        for score, recall, precision in reversed(curve.marks)
+    ]
     score = "–" if curve.ap is None else f"{curve.ap:.1f}"
-    picture = svg.drawing(
-        SIDE + 2, SIDE + 2, parts, kind="pr", words=f"Precision–recall curve of {curve.name}, AP {score}"
-    )
-    return f"<figure>{picture}<figcaption><b>{score}</b> {escape(curve.name)}</figcaption></figure>"
+    words = f"Precision–recall curve of {curve.name}, AP {score}"
+    picture = svg.drawing(right + 4, bottom + BELOW, parts, kind="pr", words=words)
+    return f"<figure><figcaption><b>{score}</b> {escape(curve.name)}</figcaption>{picture}</figure>"
+
+
+def _pr_scale(left: float, right: float, bottom: float) -> list[str]:
+    """Both ends of both axes, and what they are of."""
+    middle, half = (left + right) / 2, TOP_EDGE + SIDE / 2
+    turn = f'transform="rotate(-90 {left - 5:.1f} {half:.1f})"'
+    return [
+        svg.text(left, bottom + 11, "0", anchor="start"),
+        svg.text(middle, bottom + 11, "recall", anchor="middle"),
+        svg.text(right, bottom + 11, "1", anchor="end"),
+        svg.text(left - 4, bottom, "0", anchor="end"),
+        svg.text(left - 5, half, "precision", anchor="middle", more=turn),
+        svg.text(left - 4, TOP_EDGE + 8, "1", anchor="end"),
+    ]
 
 
 def round_ticks(low: float, high: float, about: int = 4) -> list[float]:

@@ -9,6 +9,8 @@ from tag2box.report.plain import from_json, to_json
 FILE = "evaluation.json"
 PICTURES = "examples"
 """The folder in a run with the pictures that the page shows as best and worst, without boxes on them."""
+SHOWN_FROM = 0.5
+"""The score from which `predict` shows boxes unless told otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class Curve:
     ap: float | None
     recall: tuple[float, ...]
     precision: tuple[float, ...]
+    marks: tuple[tuple[float, float, float], ...] = ()
+    """Score, recall and precision where boxes are taken from the score of the counts, and from that of `predict`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,8 @@ class Findings:
     proposals: tuple[Reached, ...] = ()
     finished: str = ""
     """The day, as 2025-12-31."""
+    version: str = ""
+    """Of tag2box, when this was found out."""
 
     def part_looked_at(self) -> str:
         """Which part of the training pictures CorLoc is of; nothing where it is of all.

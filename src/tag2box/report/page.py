@@ -17,6 +17,7 @@ from tag2box.report.page_examples import examples_section
 from tag2box.report.page_proposals import proposals_section
 from tag2box.report.page_results import measures, results_section
 from tag2box.report.results import Row, best_row, format_value, number, present, read_results, stage_name
+from tag2box.report.words import shorten
 
 PICTURES = (".png", ".jpg", ".jpeg", ".webp")
 
@@ -44,7 +45,12 @@ def write_report(
     )
     style = files("tag2box.report").joinpath("page.css").read_text("utf-8")
     report = run / "report.html" if out is None else out
-    write_atomically(report, html.page(f"{title} · tag2box", style, body).encode(errors="backslashreplace"))
+    write_atomically(
+        report,
+        html.page(" · ".join(filter(None, (title, what_of(about), "tag2box"))), style, body).encode(
+            errors="backslashreplace"
+        ),
+    )
     return report
 
 
@@ -52,13 +58,22 @@ def _header(title: str, rows: Sequence[Row], about: About, part: str) -> str:
     """Name, key figures, and the story in a sentence or two."""
     chosen = rows[_chosen(rows)] if rows else {}
     figures = [(format_value(c, number(chosen, c)), words) for c, words in measures(part).items()]
-    counts = [(f"{about.images:,}", "tagged pictures")] if about.images is not None else []
-    counts += [(f"{len(about.classes):,}", "classes")] if len(about.classes) > 1 else []
     seconds = _seconds(about, rows)
     words = "of training, with the other run's warm start" if WARM_START in about.more else "of training"
     times = [(duration(seconds), words)] if math.isfinite(seconds) else []
-    shown = [(big, small) for big, small in figures if big != "–"] + counts + times
-    return html.header(title, html.paragraph(story(rows, part), "lead"), html.numbers(shown))
+    shown = [(big, small) for big, small in figures if big != "–"] + times
+    return html.header(title, what_of(about), html.paragraph(story(rows, part), "lead"), html.numbers(shown))
+
+
+def what_of(about: About) -> str:
+    """What was learnt from what, in a few words: a folder's name alone says little.
+
+    >>> what_of(About(images=5011, classes=("cat", "dog"))), what_of(About(images=1, classes=("owl",)))
+    ('2 classes from 5,011 tagged pictures', 'owl from 1 tagged picture')
+    """
+    classes = about.classes[0] if len(about.classes) == 1 else f"{len(about.classes):,} classes" * bool(about.classes)
+    pictures = "" if about.images is None else f"{about.images:,} tagged picture{'s' * (about.images != 1)}"
+    return " from ".join(part for part in (shorten(classes, 32), pictures) if part)
 
 
 def story(rows: Sequence[Row], part: str = "") -> str:

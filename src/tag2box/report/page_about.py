@@ -50,6 +50,8 @@ class About:
     """What to type to get the same again."""
     finished: str = ""
     """The day, as 2025-12-31."""
+    version: str = ""
+    """Of tag2box, with which it was trained."""
     more: Mapping[str, str] = field(default_factory=dict)
     """Other facts, by name."""
 
@@ -73,6 +75,7 @@ def about_run(settings: str, findings: Findings | None) -> About:
         test_images=findings.test_images,
         classes=tuple(one.name for one in findings.classes),
         finished=findings.finished,
+        version=findings.version,
     )
 
 
@@ -97,6 +100,7 @@ def _facts(about: About, settings: str) -> Iterable[tuple[str, str]]:
         yield name, _at(arguments, place)
     yield "Device", about.device
     yield "Finished", about.finished
+    yield "tag2box", about.version
 
 
 def _pictures(about: About) -> str:

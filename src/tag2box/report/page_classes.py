@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 
+from tag2box.evaluation.mistakes import Kind
 from tag2box.report import page_parts as html
 from tag2box.report.charts import precision_recall_chart
-from tag2box.report.findings import AtScore, Findings
+from tag2box.report.findings import SHOWN_FROM, AtScore, Findings
 from tag2box.report.matrix import MOST_CLASSES, draw_matrix
 
 MANY = 24
 """Classes from which the table is in two halves side by side."""
 FEW = 6
-"""Up to so many the curves are large."""
+"""Up to so many the curves are large, and the matrix is small."""
 MOST_CONFUSIONS = 12
 
 
@@ -64,11 +65,22 @@ def _curves(findings: Findings) -> str:
         return ""
     number = len(findings.curves)
     left = sum(bool(one.objects) for one in findings.classes) - number
-    words = "Recall to the right, precision upwards, both from 0 to 1, and the class's AP."
+    words = f"For each class its AP, and its curve.{_marks(findings)}"
     words += f" The {number} classes with most objects; {left} more have none here." if left > 0 else ""
     kind = "curves few" if number <= FEW else "curves" if number <= MANY else "curves many"
     panels = [precision_recall_chart(curve) for curve in findings.curves]
     return "\n".join([html.heading("Precision and recall"), html.paragraph(words), html.division(kind, panels)])
+
+
+def _marks(findings: Findings) -> str:
+    """What the marks on the curves are; earlier versions kept none."""
+    if not any(curve.marks for curve in findings.curves) or findings.at_score is None:
+        return ""
+    counted = f"{findings.at_score.score:.2f}"
+    return (
+        f" The dot is what boxes with a score of at least {counted} come to, which are those counted on this page; the "
+        f"ring, those of at least {SHOWN_FROM:.2f}, which are those that predict shows by default."
+    )
 
 
 def confusion_section(findings: Findings | None) -> str:
@@ -87,7 +99,7 @@ def confusion_section(findings: Findings | None) -> str:
         "What is taken for what",
         html.paragraph(words),
         _most_frequent(names, at_score) if len(names) > 1 else "",
-        html.division("matrix-frame", [matrix]) if matrix else "",
+        html.division("matrix-frame few" if len(names) <= FEW else "matrix-frame", [matrix]) if matrix else "",
     )
 
 
@@ -96,7 +108,7 @@ def _most_frequent(names: Sequence[str], at_score: AtScore) -> str:
     nothing = len(names)
     mixed = [(i, j, count) for i, j, count in at_score.confusion if i != j and nothing not in (i, j)]
     if not mixed:
-        return html.paragraph("No class was taken for another.")
+        return html.paragraph(_never_mixed(at_score.kinds.get(Kind.MISTAKEN, 0)))
     if nothing <= FEW:
         return ""
     objects = {i: sum(count for row, _, count in at_score.confusion if row == i) for i, _, _ in mixed}
@@ -107,6 +119,17 @@ def _most_frequent(names: Sequence[str], at_score: AtScore) -> str:
     half = -(-len(rows) // 2) if len(rows) > FEW else len(rows)
     heads = ["is", "taken for", "times", "of", "per cent"]
     return html.beside([html.table(heads, part, words=(0, 1)) for part in (rows[:half], rows[half:]) if part])
+
+
+def _never_mixed(beside: int) -> str:
+    """Where all of the matrix is right, missed or a false alarm, though boxes may be on objects of other classes."""
+    if not beside:
+        return "No class was taken for another."
+    if beside == 1:
+        there = "The box on an object of another class, above, is not alone there: one of the right class is too. So it"
+        return f"{there} counts as a false alarm here, and no object was found as another class."
+    there = f"The {beside:,} boxes on objects of another class, above, are not alone there: right ones are too. So they"
+    return f"{there} count as false alarms here, and no object was found as another class."
 
 
 def _whole(number: int | None) -> str:

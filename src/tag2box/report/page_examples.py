@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
+from itertools import combinations, pairwise
 from pathlib import Path
 
 from tag2box.evaluation.mistakes import Kind
@@ -10,15 +11,20 @@ from tag2box.report import page_parts as html
 from tag2box.report import svg
 from tag2box.report.findings import PICTURES, AtScore, Example, Findings, ShownBox
 from tag2box.report.sample_panels import Corners, free_place
-from tag2box.report.words import shorten
+from tag2box.report.words import share_of, shorten
 
 HIGH = 230
 """Of a picture, in the units of its drawing."""
 LEAST = 110
 """Its shortest side; a narrower picture has room beside it."""
 MOST_LABELS = 5
+ROW = 4.0
+"""How much wider than high a row of pictures is, about."""
 EDGE = 1.5
 LABEL, LETTER = 17, 6.3  # a label's height and about the width of a letter
+
+Shot = tuple[float, str]
+"""How many times wider than high it is, and the picture with its words."""
 
 GROUPS = {
     "best": ("Best", "Where most is found, with the boxes closest to the objects."),
@@ -74,12 +80,12 @@ def _sorted(at_score: AtScore, images: int | None) -> list[str]:
     words = (
         f"On {where}, with boxes of a score of at least {at_score.score:.2f}, where finding much and being right "
         f"balance best (F1): {at_score.found:,} of {at_score.objects:,} objects are found "
-        f"({_percent(at_score.found, at_score.objects)}), and {_percent(at_score.found, _total(at_score))} of the "
+        f"({share_of(at_score.found, at_score.objects)}), and {share_of(at_score.found, _total(at_score))} of the "
         f"{_total(at_score):,} boxes are right."
     )
     counts = [(words, at_score.kinds.get(kind, 0)) for kind, words in KINDS.items()]
     most = max([count for _, count in counts] or [0]) or 1
-    rows = [(name, count, _percent(count, _total(at_score)), 100 * count / most) for name, count in counts if count]
+    rows = [(name, count, share_of(count, _total(at_score)), 100 * count / most) for name, count in counts if count]
     return [html.paragraph(words), html.bars(rows, first="right")]
 
 
@@ -99,15 +105,39 @@ def _group(run: Path, group: str, examples: Sequence[Example]) -> list[str]:
     if not shots:
         return []
     title, words = GROUPS[group]
-    return [html.heading(title), html.paragraph(words), html.division("shots", shots)]
+    return [html.heading(title), html.paragraph(words), html.division("shots", _rows(shots))]
 
 
-def _shot(folder: Path, example: Example) -> str:
-    """A picture with its boxes, and what it shows in words; nothing where the picture is missing."""
+def _rows(shots: Sequence[Shot]) -> list[str]:
+    """Pictures in rows that are about equally wide at equal height, each of which then fills the page."""
+    shapes = [shape for shape, _ in shots]
+    bounds = even_rows(shapes, max(1, round(sum(shapes) / ROW)))
+    return [_row(shots[start:end]) for start, end in pairwise(bounds)]
+
+
+def _row(shots: Sequence[Shot]) -> str:
+    shape = sum(shape for shape, _ in shots)
+    return f'<div class="row" style="--shape:{shape:.3f}">{"".join(shot for _, shot in shots)}</div>'
+
+
+def even_rows(widths: Sequence[float], number: int) -> list[int]:
+    """Where so many rows begin, and where the last one ends, so that the widest is as narrow as can be.
+
+    >>> even_rows([1, 1, 1, 1, 2, 2], 2), even_rows([1, 1], 1), even_rows([3], 4)
+    ([0, 4, 6], [0, 2], [0, 1])
+    """
+    last = len(widths)
+    cuts = combinations(range(1, last), min(number, last) - 1)
+    rows = ([0, *places, last] for places in cuts)
+    return min(rows, key=lambda bounds: max(sum(widths[start:end]) for start, end in pairwise(bounds)))
+
+
+def _shot(folder: Path, example: Example) -> Shot | None:
+    """A picture with its boxes, and what it shows in words; None where the picture is missing."""
     width, height = example.size
     source = html.embed(folder / example.file) if Path(example.file).name == example.file and example.file else ""
     if not source or min(width, height) < 1:
-        return ""
+        return None
     scale = HIGH / height if height <= 2.4 * width and width <= 2.4 * height else HIGH / max(width / 2, height)
     wide, high = width * scale, height * scale
     room, deep = max(wide, LEAST), max(high, LEAST)
@@ -125,7 +155,8 @@ def _shot(folder: Path, example: Example) -> str:
     words = f"{example.id}: {example.head}. {example.words}"
     picture = svg.drawing(room, deep, parts, kind="shot", words=words)
     caption = f"<b>{escape(example.head)}</b> {escape(example.words)} <i>{escape(shorten(example.id, 32))}</i>"
-    return f'<figure style="--shape:{room / deep:.3f}">{picture}<figcaption>{caption}</figcaption></figure>'
+    shape = room / deep
+    return shape, f'<figure style="--shape:{shape:.3f}">{picture}<figcaption>{caption}</figcaption></figure>'
 
 
 def _aside(group: str, box: ShownBox, last: bool) -> bool:
@@ -173,7 +204,3 @@ def _labels(boxes: Sequence[ShownBox], room: tuple[float, float]) -> list[str]:
 
 def _whole(room: tuple[float, float]) -> tuple[int, int]:
     return int(room[0]), int(room[1])
-
-
-def _percent(count: int, of: int) -> str:
-    return f"{100 * count / of:.0f}\u00a0%" if of else "none"

@@ -36,9 +36,10 @@ def page(title: str, style: str, body: Iterable[str]) -> str:
     return PAGE.format(title=escape(title), style=style, body="\n".join(part for part in body if part))
 
 
-def header(title: str, *parts: str) -> str:
-    """What the page is about, before its sections."""
-    heading = f'<p class="eyebrow">tag2box run</p>\n<h1>{escape(title)}</h1>'
+def header(title: str, of: str, *parts: str) -> str:
+    """What the page is about, before its sections: a name, and in a few words what has it."""
+    more = f'<p class="of">{escape(of)}</p>' if of else ""
+    heading = f'<p class="eyebrow">tag2box run</p>\n<div class="name"><h1>{escape(title)}</h1>{more}</div>'
     return "\n".join(["<header>", heading, *(part for part in parts if part), "</header>"])
 
 

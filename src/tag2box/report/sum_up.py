@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tag2box import __version__
 from tag2box.data.ground_truth import GroundTruth
 from tag2box.detections import Detections
 from tag2box.evaluation.confusion import OperatingPoint, confusion, operating_point
@@ -15,7 +16,7 @@ from tag2box.evaluation.mistakes import Judged, Kind, judge
 from tag2box.evaluation.recall import RecallReport
 from tag2box.evaluation.voc_ap import PrecisionRecall, average_precision_11_points, precision_recall
 from tag2box.report.examples import best_pictures, missed_pictures, sure_and_unsure, top_of_each, wrong_pictures
-from tag2box.report.findings import AtScore, ClassScores, Curve, Example, Findings, Reached
+from tag2box.report.findings import SHOWN_FROM, AtScore, ClassScores, Curve, Example, Findings, Reached
 
 MOST_JUDGED = 10_000
 """Training pictures among which the best and the worst are looked for."""
@@ -36,7 +37,8 @@ def sum_up(
     tags: of the training pictures; CorLoc is then over them, and not over all that is annotated.
     """
     own_truth, other_truth = _in_order(own_truth, own.classes), _in_order(other_truth, own.classes)
-    findings = Findings(stage, len(own.ids), None if other is None else len(other.ids), shown="training")
+    tested = None if other is None else len(other.ids)
+    findings = Findings(stage, len(own.ids), tested, shown="training", version=__version__)
     classes = _sureness(top_of_each(own))
     if own_truth is not None:
         own = own.numbered_as(own.classes, own_truth.ids)
@@ -51,9 +53,10 @@ def sum_up(
             replace(one, ap=score, objects=curve.positives)
             for one, score, curve in zip(classes, scores, curves, strict=True)
         ]
-        at_score, examples = _at_score(other_truth, other, operating_point(curves))
+        point = operating_point(curves)
+        at_score, examples = _at_score(other_truth, other, point)
         findings = replace(findings, map=_mean(scores), shown="held-out", at_score=at_score, examples=tuple(examples))
-        findings = replace(findings, curves=_curves(classes, curves))
+        findings = replace(findings, curves=_curves(classes, curves, None if point is None else point.score))
     else:
         findings = replace(findings, examples=tuple(_of_training(own_truth, top_of_each(own))))
     return replace(findings, classes=tuple(classes))
@@ -136,19 +139,26 @@ def _cells(table: NDArray[np.int64]) -> tuple[tuple[int, int, int], ...]:
     return tuple(sorted(cells, key=lambda cell: -cell[2])[:MOST_CELLS])
 
 
-def _curves(classes: Sequence[ClassScores], curves: Sequence[PrecisionRecall]) -> tuple[Curve, ...]:
+def _curves(
+    classes: Sequence[ClassScores], curves: Sequence[PrecisionRecall], score: float | None
+) -> tuple[Curve, ...]:
     """Those of the classes with most objects, in the order of the classes."""
     chosen = sorted(np.argsort([-curve.positives for curve in curves], kind="stable")[:MOST_CURVES].tolist())
-    return tuple(_curve(classes[c], curves[c]) for c in chosen if curves[c].positives)
+    asked = (SHOWN_FROM,) if score is None else (score, SHOWN_FROM)
+    return tuple(_curve(classes[c], curves[c], asked) for c in chosen if curves[c].positives)
 
 
-def _curve(one: ClassScores, curve: PrecisionRecall) -> Curve:
+def _curve(one: ClassScores, curve: PrecisionRecall, asked: Sequence[float]) -> Curve:
     """Points where recall grows: between them precision only falls."""
     hits = np.flatnonzero(np.diff(curve.found, prepend=0))
     if len(hits) > MOST_POINTS:
         hits = hits[np.linspace(0, len(hits) - 1, MOST_POINTS).round().astype(np.int64)]
     recall, precision = (tuple(np.round(values[hits], 4).tolist()) for values in (curve.recall, curve.precision))
-    return Curve(one.name, one.ap, recall, precision)
+    taken = [(score, int((curve.scores >= score).sum())) for score in asked]
+    marks = [(score, float(curve.recall[n - 1]), float(curve.precision[n - 1])) for score, n in taken if n]
+    return Curve(
+        one.name, one.ap, recall, precision, tuple((round(s, 4), round(r, 4), round(p, 4)) for s, r, p in marks)
+    )
 
 
 def _percent(shares: NDArray[np.float64] | Sequence[float]) -> list[float | None]:

@@ -41,9 +41,12 @@ def path(points: Points, *, kind: str = "", more: str = "", closed: bool = False
     return f'<path d="M{through}{"Z" if closed else ""}"{_kind(kind)}{_more(more)}/>' if points else ""
 
 
-def dots(points: Points, radius: float, *, kind: str = "", more: str = "") -> str:
-    """A dot at each point."""
-    return "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"{_kind(kind)}{_more(more)}/>' for x, y in points)
+def dots(points: Points, radius: float, *, kind: str = "", title: str = "", more: str = "") -> str:
+    """A dot at each point; the title shows where a pointer rests on it."""
+    end = f"><title>{escape(title)}</title></circle>" if title else "/>"
+    return "".join(
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"{_kind(kind)}{_more(more)}{end}' for x, y in points
+    )
 
 
 def _kind(kind: str) -> str:
