@@ -1,6 +1,8 @@
 """Precision–recall curves and proposal recall as pictures. matplotlib is loaded when drawing; no display needed."""
 
 import math
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BLUE, ORANGE, GREY = "#2f6db3", "#d9772b", "#8a8f98"
+OWN = "DejaVu Sans"
+"""The font that comes with matplotlib."""
 
 
 def plot_pr_curves(classes: tuple[str, ...], curves: tuple[PrecisionRecall, ...], path: Path) -> None:
@@ -24,8 +28,9 @@ def plot_pr_curves(classes: tuple[str, ...], curves: tuple[PrecisionRecall, ...]
     rows = max(1, math.ceil(len(classes) / columns))
     figure = Figure(figsize=(1.9 * columns + 0.6, 1.9 * rows + 0.6), layout="constrained")
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
-    for panel, name, curve in zip(panels, classes, curves, strict=False):
-        _draw_curve(panel, name, curve)
+    for number, (panel, name, curve) in enumerate(zip(panels, classes, curves, strict=False), 1):
+        fonts = _fonts_for(name)
+        _draw_curve(panel, " ".join(name.split()) if fonts else f"#{number}", fonts or [OWN], curve)
     for panel in panels[len(classes) :]:
         panel.set_visible(False)
     figure.supxlabel("recall")
@@ -65,10 +70,24 @@ def save(figure: "Figure", path: Path) -> None:
         figure.savefig(temporary, format=ending, dpi=144)
 
 
-def _draw_curve(axes: "Axes", name: str, curve: PrecisionRecall) -> None:
+@cache
+def _fonts_for(name: str) -> list[str]:
+    """matplotlib's own font and, if that lacks letters of the name, one that has them; nothing where none has."""
+    from matplotlib.font_manager import fontManager, get_font
+
+    letters = {ord(letter) for letter in name if not letter.isspace()}
+    for font in sorted(fontManager.ttflist, key=lambda font: (font.name != OWN, font.weight, font.name)):
+        # The last resort has a frame with a number for every letter there is.
+        if not font.name.startswith("Last Resort") and all(map(get_font(font.fname).get_char_index, letters)):
+            return list(dict.fromkeys((OWN, font.name)))
+    return []
+
+
+def _draw_curve(axes: "Axes", name: str, fonts: Sequence[str], curve: PrecisionRecall) -> None:
     """One class, with its AP (the area) in the title and its share below the curve shaded."""
     score = average_precision_area(curve)
-    axes.set_title(f"{name}  {'–' if math.isnan(score) else f'{100 * score:.1f}'}", fontsize="small")
+    words = f"{name}  {'–' if math.isnan(score) else f'{100 * score:.1f}'}"
+    axes.set_title(words, fontsize="small", fontfamily=fonts, parse_math=False)  # a name may have two dollar signs
     axes.set(xlim=(0, 1), ylim=(0, 1.02), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
     if curve.positives:
         axes.fill_between(curve.recall, curve.precision, step="post", color=BLUE, alpha=0.15, linewidth=0)
