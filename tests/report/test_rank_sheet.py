@@ -41,7 +41,7 @@ def test_every_tag_is_named_and_the_most_doubtful_one_stands_out(tmp_path, monke
     colours = {"cat": "#ff0000", "dog": "#0000ff", "\U000f0000": "#00ff00"}
     words = [("7", None), *((f"{name} 0.50", name) for name in reversed(colours))]
     draw_ranking([Shown(tmp_path / "000324.png", [], [], words)], tmp_path / "a.png", colours)
-    assert written == ["7 · 000324", "#3 0.50", "dog 0.50", "cat 0.50"]
+    assert written == ["7: 000324", "#3 0.50", "dog 0.50", "cat 0.50"]
     sheet = np.asarray(Image.open(tmp_path / "a.png").convert("RGB"), dtype=int)
     filled = [near(sheet, colour) for colour in ((0, 255, 0), (0, 0, 255), (255, 0, 0))]
     assert filled[0] > 5 * max(filled[1:]) > 0

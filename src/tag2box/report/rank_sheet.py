@@ -45,7 +45,7 @@ def _photo(one: Shown, colours: Mapping[str, str]) -> Photo:
         draw_sampled(small, samples, colours).convert("RGB"),
         [(_scaled(box, scale), colours[name]) for name, box in one.predicted],
         tags,
-        title=" · ".join([*(words for words, name in one.caption if name is None), readable(one.path.stem)]),
+        title=": ".join([*(words for words, name in one.caption if name is None), readable(one.path.stem)]),
         stressed=True,
     )
 
