@@ -604,19 +604,27 @@ def test_a_phone_has_no_keys_and_a_keyboard_no_fingers(open_page):
         expect(page.locator(f"h2 .{seen}")).to_be_visible()
 
 
-@pytest.mark.parametrize(("width", "height"), [(300, 640), (390, 844), (844, 390), (667, 375), (768, 1024)])
+@pytest.mark.parametrize(
+    ("width", "height"),
+    [(300, 640), (360, 740), (390, 844), (844, 390), (667, 375), (768, 1024), (1366, 625), (1280, 740)],
+)
 def test_all_of_it_on_a_small_screen(open_page, served, width, height):
     """Which picture, why it is shown, its classes and every button, though the classes do not all fit in."""
     served.desk.store.decide(NASTY, "cat", "accepted", [[1, 1, 50, 50], [50, 50, 90, 90]], 0)
-    page = open_page(width, height, has_touch=True, is_mobile=True)
+    served.desk.store.decide(NASTY, "owl", "open", [[n, n, n + 9, n + 9] for n in range(12)], 0)
+    page = open_page(width, height, has_touch=width < 1000, is_mobile=width < 1000)
     assert page.evaluate("document.documentElement.scrollWidth") == width
-    seen = page.locator("#name, #rank, #facts > div:first-child, #more, #tools button, #actions button, header button")
+    seen = page.locator(
+        "#name, #rank, #facts > div:first-child dt, #more, #tools button, #actions button, header button"
+    )
     for one in seen.all():
         box = one.bounding_box()
         assert box["x"] >= 0
         assert box["y"] >= 0
         assert box["x"] + box["width"] <= width + 0.5
         assert box["y"] + box["height"] <= height + 0.5
+    for one in page.locator("#tools button, #actions button").all():
+        assert one.evaluate("one => one.scrollWidth <= one.clientWidth + 1"), one.text_content()
     more = page.locator("#more").bounding_box()
     middle = [more["x"] + more["width"] / 2, more["y"] + more["height"] / 2]
     assert page.evaluate("([x, y]) => document.elementFromPoint(x, y).closest('#more') !== null", middle)
