@@ -10,7 +10,7 @@ def shorten(name: str, most: int = 48) -> str:
     'a/ver….jpg'
     """
     name = " ".join(name.split())
-    return name if len(name) <= most else f"{name[: most // 2]}…{name[1 - most // 2 :]}"
+    return name if len(name) <= most else f"{name[: most // 2].rstrip()}…{name[1 - most // 2 :].lstrip()}"
 
 
 def rounded_down(value: float) -> str:
