@@ -253,6 +253,17 @@ def test_in_python_a_picture_is_as_its_file_is_read(picture, tmp_path, mode):
         np.testing.assert_array_equal(as_pictures(np.asarray(image))[0].read(), file)
 
 
+def test_more_or_fewer_proposals_than_in_training(detector, picture):
+    detector.look_at_most(None)
+    assert detector.recipe == RECIPE
+    wanted = detector.predict(picture, proposals=BOXES[:2], score=0.0)
+    detector.look_at_most(2)
+    found = detector.predict(picture, proposals=BOXES, score=0.0)
+    np.testing.assert_array_equal(found.boxes, wanted.boxes)
+    with pytest.raises(InputError, match="max-proposals: expected 1 or more, found 0"):
+        detector.look_at_most(0)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

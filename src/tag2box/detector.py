@@ -98,6 +98,18 @@ class Detector:
     def __repr__(self) -> str:
         return f"Detector({self.recipe.backbone.name}: {name_some(self.classes)}; on {self.device})"
 
+    def look_at_most(self, proposals: int | None) -> None:
+        """Let the first so many proposals of a picture count; None: as many as the recipe says.
+
+        It has learnt from so many, and finds more among others; where it proposes itself there are no others.
+        """
+        require_at_least_one("max-proposals", proposals)
+        if proposals is None:
+            return
+        if self.proposes:
+            raise InputError("max-proposals: expected a detector that is given proposals, found one that proposes")
+        self.recipe = replace(self.recipe, data=replace(self.recipe.data, max_proposals=proposals))
+
     def predict(
         self,
         images: Picture | Iterable[Picture],

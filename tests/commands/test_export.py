@@ -166,7 +166,7 @@ def test_what_does_not_agree_is_not_kept(run, no_net, capsys):
         ("--score 30", "expected --score between 0 and 1, found 30"),
         ("--nms -1", "expected --nms between 0 and 1, found -1"),
         ("--max-detections 0", "expected --max-detections of 1 or more, found 0"),
-        ("--max-proposals 0", "expected --max-proposals of 1 or more, found 0"),
+        ("--max-proposals 0", "max-proposals: expected 1 or more, found 0"),
         ("--scale 0", "expected --scale of 1 or more, found 0"),
     ],
 )

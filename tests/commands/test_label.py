@@ -230,3 +230,12 @@ def test_what_has_been_reviewed_is_done_in_label_studio(run, photos, store, tmp_
     assert "annotations" in tasks["a"]
     assert "annotations" not in tasks["b"]  # it has a dog as well
     assert len(tasks["b"]["predictions"]) == 1
+
+
+def test_fewer_proposals(run, photos, store, tmp_path):
+    label(run, photos, store, tmp_path / "out", max_proposals=1, score=0.0)
+    about = json.loads((tmp_path / "out" / "tag2box.json").read_text())
+    assert about["max_proposals"] == 1
+    assert about["labels"]["all"]["boxes"] == 3  # one for each tag
+    with pytest.raises(InputError, match="expected --max-proposals with --by prediction only"):
+        label(run, photos, store, tmp_path / "out2", max_proposals=1, by="conditional")

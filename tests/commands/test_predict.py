@@ -369,3 +369,9 @@ def test_coco_results_are_json_of_one_line_a_detection():
     entry = {"image_id": "1", "category_id": 1, "category": 'k"at', "bbox": [0.0, 1.0, 2.5, 2.0], "score": 0.33333}
     assert json.loads(text) == [entry]
     assert json.loads(as_coco_results(found.take(np.array([], dtype=np.int64)))) == []
+
+
+def test_fewer_proposals(run, photos):
+    assert main(["predict", str(run), "photos", "--score", "0", "--max-proposals", "1", "--no-pictures"]) == 0
+    assert len(results("predictions")) <= 3 * 2  # of each picture and class
+    assert main(["predict", str(run), "photos", "--max-proposals", "0"]) == 2

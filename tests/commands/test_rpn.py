@@ -13,6 +13,7 @@ from tag2box.config import load_recipe
 from tag2box.data.records import Dataset, TaggedImage
 from tag2box.detector import Detector, build_prediction_net, load_detector, save_detector
 from tag2box.engine.proposing import learn_to_propose
+from tag2box.errors import InputError
 from tag2box.nets.proposer import NUMBER, Proposer
 from tag2box.overlap import pair_iou
 from tag2box.proposals.store import write_store
@@ -151,6 +152,8 @@ def test_pictures_of_a_step_are_looked_at_together(tmp_path, save_picture, monke
     assert [shape[0] for shape in seen] == [3, 3, 3, 3]
     assert {min(shape[2:]) for shape in seen} <= {48, 64, 72, 96}
     assert detector.proposes
+    with pytest.raises(InputError, match="expected a detector that is given proposals, found one that proposes"):
+        detector.look_at_most(10)
 
 
 def test_the_file_says_whether_it_proposes(tmp_path):

@@ -8,7 +8,14 @@ from tag2box.cli.parsing import DATA_FORMATS, Parser, add_part, make_parser
 from tag2box.cli.run_options import add_looking
 from tag2box.errors import InputError
 
-_OF_A_RUN = {"tta": False, "device": "auto", "proposals": None, "workers": None, "skip_bad_images": False}
+_OF_A_RUN = {
+    "tta": False,
+    "max_proposals": None,
+    "device": "auto",
+    "proposals": None,
+    "workers": None,
+    "skip_bad_images": False,
+}
 
 
 def parser() -> Parser:
@@ -45,6 +52,7 @@ def parser() -> Parser:
     made.add_argument("--pr-curve", metavar="FILE", type=Path, help="draw the precision-recall curves as PNG")
     run = made.add_argument_group("of a RUN")
     run.add_argument("--tta", action="store_true", help="average over the scales of training and mirrored pictures")
+    run.add_argument("--max-proposals", metavar="N", type=int, help="the first so many count (default: the run's)")
     add_looking(run)
     return made
 

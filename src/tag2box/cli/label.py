@@ -55,6 +55,7 @@ def parser() -> Parser:
         "--image-root", metavar="URL", help="label-studio: where it finds the pictures, if not as local files"
     )
     made.add_argument("--tta", action="store_true", help="average over the scales of training and mirrored pictures")
+    made.add_argument("--max-proposals", metavar="N", type=int, help="the first so many count (default: the run's)")
     add_looking(made)
     return made
 

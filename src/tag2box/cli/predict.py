@@ -31,6 +31,7 @@ def parser() -> Parser:
         "--max-detections", metavar="N", type=int, help="of a picture (default: the recipe's, mostly 100)"
     )
     made.add_argument("--tta", action="store_true", help="average over the scales of training and mirrored pictures")
+    made.add_argument("--max-proposals", metavar="N", type=int, help="the first so many count (default: the run's)")
     made.add_argument("--batch", metavar="N", type=int, default=1, help="pictures of one size at once (default: 1)")
     made.add_argument("--every", metavar="N", type=str, help="of a video each N-th frame, or Ns: one in N seconds")
     made.add_argument("--out", metavar="DIR", type=Path, help="new or empty (default: predictions, -2, -3, …)")

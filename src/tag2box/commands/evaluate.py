@@ -59,6 +59,7 @@ def evaluate_run(
     val_fraction: float | None = None,
     seed: int = 0,
     tta: bool = False,
+    max_proposals: int | None = None,
     device: str = "auto",
     **where: Unpack[Where],
 ) -> None:
@@ -68,6 +69,7 @@ def evaluate_run(
     require_metrics(metrics)
     truth = _require_boxes(open_ground_truth(data, split=split, images=where.get("images")), data)
     detector = open_detector(run, device)
+    detector.look_at_most(max_proposals)
     require_same_classes(detector.classes, truth.classes, of=str(run), and_of=str(data))
     _make_room(json_out, pr_curve)
     source = Source(data=data, preset=detector.recipe.data.proposals, **where)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from tag2box.config import Inference, Recipe
+from tag2box.config import Inference
 from tag2box.errors import InputError, WorkError, did_you_mean, name_some, require_packages
 from tag2box.evaluation.tables import counted
 from tag2box.files import atomic_path, make_folder, require_writable
@@ -52,10 +52,7 @@ def export_run(
     from tag2box.export.file import write_onnx
 
     detector = open_detector(run, "cpu")
-    if max_proposals is not None and detector.proposes:
-        raise InputError(f"expected --max-proposals with proposals from outside, found a detector that proposes: {run}")
-    if max_proposals is not None:
-        detector.recipe = _with_proposals(detector.recipe, max_proposals)
+    detector.look_at_most(max_proposals)
     recipe = detector.recipe
     settings = _settings(recipe.inference, score, nms, max_detections, scale)
     path = _path(run, out)
@@ -103,12 +100,6 @@ def _settings(own: Inference, score: float, nms: float | None, most: int | None,
         if number < 1:
             raise InputError(f"expected --{name} of 1 or more, found {number}")
     return settings
-
-
-def _with_proposals(recipe: Recipe, most: int) -> Recipe:
-    if most < 1:
-        raise InputError(f"expected --max-proposals of 1 or more, found {most}")
-    return replace(recipe, data=replace(recipe.data, max_proposals=most))
 
 
 def _path(run: Path, out: Path | None) -> Path:

@@ -41,12 +41,14 @@ def label_dataset(
     parts: bool = False,
     known: Path | None = None,
     tta: bool = False,
+    max_proposals: int | None = None,
     device: str = "auto",
     **where: Unpack[Where],
 ) -> Summary:
     """Write the labels of a data set; print how many there are of each class and, where it has boxes, how good."""
-    _require_sensible(by, score, tta)
+    _require_sensible(by, score, tta, max_proposals)
     detector, pair = _open_nets(run, by, device)
+    detector.look_at_most(max_proposals)
     source = Source(data=data, preset=detector.recipe.data.proposals, **where)
     listed = source.listed(split)
     require_known_classes(listed, detector.classes, run)
@@ -65,6 +67,7 @@ def label_dataset(
         "by": by,
         "score": least,
         "parts": parts,
+        "max_proposals": detector.recipe.data.max_proposals,
         "known": None if known is None else str(known),
         "labels": summary,
     }
@@ -79,12 +82,13 @@ def default_folder(data: Path, format: str) -> Path:
     return Path(f"{folder_of(data).resolve().name or 'data'}-{format}")
 
 
-def _require_sensible(by: str, score: float | None, tta: bool) -> None:
+def _require_sensible(by: str, score: float | None, tta: bool, max_proposals: int | None) -> None:
     require_choice("--by", by, SCORES)
     if score is not None and not 0 <= score <= 1:
         raise InputError(f"expected --score between 0 and 1, found {score}")
-    if tta and by == "conditional":
-        raise InputError("expected --tta with --by prediction only, found it with conditional")
+    for option, given in (("--tta", tta), ("--max-proposals", max_proposals is not None)):
+        if given and by == "conditional":
+            raise InputError(f"expected {option} with --by prediction only, found it with conditional")
 
 
 def _open_nets(run: Path, by: str, device: str) -> "tuple[Detector, Pair | None]":

@@ -41,6 +41,7 @@ def predict(
     score: float = 0.5,
     max_detections: int | None = None,
     tta: bool = False,
+    max_proposals: int | None = None,
     batch: int = 1,
     every: str | None = None,
     device: str = "auto",
@@ -57,13 +58,14 @@ def predict(
     if every is not None and not any(one.is_video for one in inputs):
         raise InputError("every: expected a video to take frames from, found pictures only")
     detector = open_detector(run, device)
+    detector.look_at_most(max_proposals)
     inputs, bad = without_bad(inputs, skip=skip_bad_images)
     total = sum(math.ceil(one.frames / frames.step(one.rate)) for one in inputs)
     number = count_workers(workers, total)
     most = detector.recipe.inference.max_detections if max_detections is None else max_detections
     processes = number > 1 and total >= WORTH_A_PROCESS * number
     facts = {"format": FORMAT, "version": __version__, "run": str(run), "score": score, "max_detections": most}
-    facts |= {"tta": tta, "finished": False}
+    facts |= {"tta": tta, "max_proposals": detector.recipe.data.max_proposals, "finished": False}
     folder, began = _make_folder(out), time.monotonic()
     write_about(folder, facts)
     if others := passed_over(images, inputs):
