@@ -100,7 +100,7 @@ def main() -> int:
     parser.add_argument("--split")
     args = parser.parse_args()
     detector = open_detector(args.run, "cpu")
-    own, least = detector.recipe.data.max_proposals, detector.recipe.inference.min_score
+    own, least = detector.recipe.looked_at, detector.recipe.inference.min_score
     part = Source(data=args.data, preset=detector.recipe.data.proposals).open(args.split)
     assert part.truth is not None
     print(describe_machine("torch", "onnxruntime"))

@@ -215,6 +215,8 @@ class Inference:
     """Lower ones are dropped; mAP wants them down to about 0."""
     max_detections: int = 100
     """Of an image, over all classes."""
+    max_proposals: int | None = None
+    """The first so many of a picture's count; by default as many as in training. More is found among more."""
 
 
 @dataclass(frozen=True)
@@ -236,6 +238,11 @@ class Recipe:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as in a recipe file."""
         return asdict(self)
+
+    @property
+    def looked_at(self) -> int:
+        """So many proposals of a picture count where detections are made."""
+        return self.inference.max_proposals or self.data.max_proposals
 
     def without_hints(self) -> "Recipe":
         """For pictures that were not learnt from. Where hints give `rounds.promise` its meaning, it has none there:
@@ -317,7 +324,8 @@ _SHARES = (
 )
 _COUNTS = (
     "data.scales data.max_side data.max_proposals optimiser.images optimiser.accumulate warm.branches rounds.samples "
-    "inference.scales inference.max_detections head.size head.width teacher.regions teacher.size"
+    "inference.scales inference.max_detections inference.max_proposals head.size head.width teacher.regions "
+    "teacher.size"
 )
 
 

@@ -108,7 +108,7 @@ class Detector:
             return
         if self.proposes:
             raise InputError("max-proposals: expected a detector that is given proposals, found one that proposes")
-        self.recipe = replace(self.recipe, data=replace(self.recipe.data, max_proposals=proposals))
+        self.recipe = replace(self.recipe, inference=replace(self.recipe.inference, max_proposals=proposals))
 
     def predict(
         self,
@@ -230,7 +230,7 @@ class Detector:
 
     def _boxes(self, proposals: NDArray[Any]) -> Tensor:
         """The first so many proposals as the recipe says: float [B, 4]."""
-        rows = np.asarray(proposals[: self.recipe.data.max_proposals], dtype=np.float32).reshape(-1, 4)
+        rows = np.asarray(proposals[: self.recipe.looked_at], dtype=np.float32).reshape(-1, 4)
         return torch.from_numpy(rows).to(self.device)
 
     @torch.no_grad()
@@ -303,7 +303,7 @@ def detect_dataset(
     def look_at(some: Sequence[tuple[int, Pixels]]) -> list[tuple[int, Found]]:
         numbers, pixels = zip(*some, strict=True)
         ids = [dataset[place].id for place in numbers]
-        boxes = [None if store is None else store[id][: detector.recipe.data.max_proposals] for id in ids]
+        boxes = [None if store is None else store[id][: detector.recipe.looked_at] for id in ids]
         known = zip(ids, boxes, strict=True)
         places = [None if recall is None or rows is None else recall(id, rows) for id, rows in known]
         seen = detector.detect_together(pixels, boxes, settings, best_of_each=best_of_each, places=places)

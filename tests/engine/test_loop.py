@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
@@ -15,6 +16,7 @@ from torch import nn
 
 from tag2box import cli
 from tag2box.config import Recipe
+from tag2box.detector import detect_dataset, load_detector
 from tag2box.engine import learning, loop
 from tag2box.engine.checkpoint import read_state
 from tag2box.engine.forward import noise_for
@@ -226,6 +228,25 @@ def test_the_judge_is_told_of_an_empty_result(world, make_recipe, tmp_path):
     assert len(heard) == 3
     assert all(other is not None for other in heard)
     assert len(heard[-1]) == 0
+
+
+@pytest.mark.parametrize("most", [None, 12])
+def test_held_out_pictures_are_looked_at_as_a_detector_does(world, make_recipe, tmp_path, most):
+    """By the proposals that count at test time; what is learnt from stays as it is."""
+    recipe = make_recipe(data={"max_proposals": 5}, inference={"max_proposals": most, "nms": 1.0}, rounds={"number": 1})
+    heard = []
+
+    def note(stage, own, other):
+        heard.append(other)
+        return {"map": float(len(heard))}
+
+    val = (world.dataset, world.store)
+    train_run(world.dataset, world.store, recipe, tmp_path, evaluate=note, val=val, device="cpu")
+    detector = load_detector(tmp_path / "weights" / "best.safetensors", "cpu")
+    found = detect_dataset(detector, world.dataset, world.store)
+    assert len(found) == len(heard[-1])
+    assert set(np.bincount(found.images)) == {3 * (most or 5)}  # thinned in no class
+    np.testing.assert_allclose(np.sort(found.scores), np.sort(heard[-1].scores), atol=2e-3)  # half precision
 
 
 @pytest.mark.parametrize("frozen", ["all", "early"])

@@ -135,6 +135,14 @@ def test_followed_pictures_are_the_same_each_round(make_world, make_recipe, make
             assert 0 <= y0 < y1 <= image.size[1]
 
 
+def test_of_more_proposals_those_are_followed_that_were_trained_with(world, make_recipe, make_nets):
+    recipe = make_recipe(data={"max_proposals": 6})
+    few = make_nets(world, recipe)
+    many = make_nets(world, make_recipe(data={"max_proposals": 20})).album
+    one, two = (follow("x", few.conditional, few.prediction, album, recipe) for album in (few.album, many))
+    assert [(a.samples, a.prediction) for a in one] == [(b.samples, b.prediction) for b in two]
+
+
 def test_a_picture_of_which_no_sample_can_be_drawn_is_not_followed(make_world, make_recipe, make_nets, tmp_path):
     """Without tags, or with fewer proposals than tags: held-out pictures may be so."""
     world = make_world(tmp_path, images=5, tags=[("red",), (), ("blue",), ("red", "green")], proposals=(3, 3, 3, 1, 0))

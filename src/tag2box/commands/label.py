@@ -67,7 +67,7 @@ def label_dataset(
         "by": by,
         "score": least,
         "parts": parts,
-        "max_proposals": detector.recipe.data.max_proposals,
+        "max_proposals": detector.recipe.looked_at,
         "known": None if known is None else str(known),
         "labels": summary,
     }

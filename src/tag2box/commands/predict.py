@@ -65,7 +65,7 @@ def predict(
     most = detector.recipe.inference.max_detections if max_detections is None else max_detections
     processes = number > 1 and total >= WORTH_A_PROCESS * number
     facts = {"format": FORMAT, "version": __version__, "run": str(run), "score": score, "max_detections": most}
-    facts |= {"tta": tta, "max_proposals": detector.recipe.data.max_proposals, "finished": False}
+    facts |= {"tta": tta, "max_proposals": detector.recipe.looked_at, "finished": False}
     folder, began = _make_folder(out), time.monotonic()
     write_about(folder, facts)
     if others := passed_over(images, inputs):

@@ -137,7 +137,7 @@ def complete_findings(run: Path, own: Part, other: Part | None) -> None:
         return
     shown = other if findings.shown == "held-out" and other is not None else own
     images = {image.id: image for image in shown.dataset}
-    most = load_recipe(run / SETTINGS).data.max_proposals
+    most = load_recipe(run / SETTINGS).looked_at
     parts = [("training", own), *([("held-out", other)] if other is not None else [])]
     reports = {name: report for name, part in parts if (report := _reached(part, most)) is not None}
     reach = reports[max(reports, key=lambda name: name == findings.shown)].per_class if reports else {}

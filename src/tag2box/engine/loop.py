@@ -4,6 +4,7 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -109,9 +110,10 @@ class Run:
         torch.manual_seed(seed_for(recipe.seed))
         warm = build_warm(recipe, len(dataset.classes)).to(self.fabric.device)
         self.nets = Nets(warm=warm)
-        make = partial(Album, data=recipe.data, device=self.fabric.device, trunk=warm.trunk, head=warm.head)
-        self.album = make(dataset, store, known=known)
-        self.val_album = None if val is None else make(*val)
+        make = partial(Album, device=self.fabric.device, trunk=warm.trunk, head=warm.head)
+        self.album = make(dataset, store, recipe.data, known=known)
+        looked_at = replace(recipe.data, max_proposals=recipe.looked_at)  # nobody learns from the others
+        self.val_album = None if val is None else make(*val, looked_at)
         self.feed = Feed(self.album, recipe, process=self.fabric.global_rank, processes=self.fabric.world_size)
         self.phases = phases(recipe, len(dataset))
         self.phase, self.step = 0, 0

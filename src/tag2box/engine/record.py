@@ -14,7 +14,7 @@ from tag2box.boxes import Box, as_box
 from tag2box.config import Recipe
 from tag2box.data.records import TaggedImage
 from tag2box.engine.measure import sample_view
-from tag2box.engine.views import Album
+from tag2box.engine.views import Album, with_rows
 from tag2box.inference import select_detections
 from tag2box.nets.conditional import ConditionalNet
 from tag2box.nets.prediction import PredictionNet
@@ -143,6 +143,8 @@ def _follow_one(
     index: int, stage: str, conditional: ConditionalNet, prediction: PredictionNet, album: Album, recipe: Recipe
 ) -> Followed:
     view, classes = album.view(index, recipe.inference.scales[0]), album.dataset.classes
+    most = album.number_found(index) + recipe.data.max_proposals  # of others the conditional net has never drawn
+    view = with_rows(view, torch.arange(min(most, len(view.boxes))))
     image = album.dataset[index]
     scale = view.boxes.new_tensor([image.size[0] / view.size[0], image.size[1] / view.size[1]] * 2)
     sampled = sample_view(conditional, prediction, view, recipe, recipe.seed, -1, index)

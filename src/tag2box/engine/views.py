@@ -80,8 +80,9 @@ def show(
 def with_rows(view: View, rows: Tensor) -> View:
     """The view with these of its proposals, by their numbers [R] on the CPU."""
     rows = rows.to(view.boxes.device, non_blocking=True)
+    pooled = None if view.pooled is None else view.pooled[rows]
     hints = None if view.hints is None else view.hints._replace(places=view.hints.places[rows])
-    return replace(view, boxes=view.boxes[rows], hints=hints)
+    return replace(view, boxes=view.boxes[rows], pooled=pooled, hints=hints)
 
 
 class Album:

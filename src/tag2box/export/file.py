@@ -52,9 +52,9 @@ def _about(detector: Detector, settings: Inference) -> dict[str, str]:
 def _about_proposals(detector: Detector) -> str:
     if detector.proposes:
         return "It proposes boxes itself."
-    data = detector.recipe.data
+    recipe = detector.recipe
     return (
         "proposals: float32 [B, 4], x0, y0, x1, y1 in pixels of that image, counted from 0, the end not included, the "
-        f"most promising first; the first {data.max_proposals} are used. Training had those of `tag2box proposals "
-        f"--preset {data.proposals}`."
+        f"most promising first; the first {recipe.looked_at} are used. Training had those of `tag2box proposals "
+        f"--preset {recipe.data.proposals}`."
     )

@@ -241,7 +241,7 @@ def detector_model(net: PredictionNet, recipe: Recipe, settings: Inference) -> "
     values: dict[str, NDArray[Any]] = {
         "short_side": np.array([settings.scales[0]], np.float64),
         "max_side": np.array([recipe.data.max_side], np.float64),
-        "max_proposals": np.array([recipe.data.max_proposals], np.int64),
+        "max_proposals": np.array([recipe.looked_at], np.int64),
         "score": np.array(settings.min_score, np.float32),
         "nms": np.array(settings.nms, np.float32),
         "max_detections": np.array(settings.max_detections, np.int64),
