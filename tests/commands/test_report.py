@@ -125,14 +125,14 @@ def test_by_corloc_where_nothing_is_held_out_and_the_last_where_there_are_no_box
 
 def test_what_does_not_change_from_round_to_round_is_added(parts, tmp_path):
     own, other = parts
-    write_recipe(load_recipe("demo", {"data.max_proposals": 1}), tmp_path / "args.yaml")
+    write_recipe(load_recipe("demo", {"inference.max_proposals": 1}), tmp_path / "args.yaml")
     Judge(tmp_path, own.truth, other.truth)("round-1", found(own.truth, 8), found(other.truth, 4))
     complete_findings(tmp_path, own, other)
     findings = read_findings(tmp_path)
     assert [(one.name, one.pictures, one.objects) for one in findings.classes] == [("cat", 4, 3), ("dog", 4, 3)]
     training, held_out = findings.proposals
     assert (training.part, training.images, held_out.part, held_out.images) == ("training", 8, "held-out", 6)
-    assert held_out.boxes == 1  # as many as the nets are shown, though there are two
+    assert held_out.boxes == 1  # as many as the detector is shown, though there are two
     assert held_out.recall_50 == 0.5
     assert [one.reached for one in findings.classes] == [100, 0]
     assert findings.examples

@@ -34,7 +34,7 @@ def test_classes_recipe_and_licence(about, detector):
 
 def test_how_pictures_and_proposals_are_given(about):
     words = about["preprocessing"]
-    for part in ("RGB, uint8 [height, width, 3]", "short side 64, no side above 150", "first 60", "--preset fast"):
+    for part in ("RGB, uint8 [height, width, 3]", "short side 64, no side above 150", "first 200", "--preset fast"):
         assert part in words
 
 

@@ -114,10 +114,10 @@ def test_no_proposals(both, draw):
 
 
 def test_only_the_first_proposals_count(aligned, draw):
-    pixels, proposals = draw(120, 90, proposals=100)
-    assert aligned[0].recipe.data.max_proposals == 60
+    pixels, proposals = draw(120, 90, proposals=300)
+    assert aligned[0].recipe.looked_at == 200
     assert_same(aligned, pixels, proposals)
-    first = run(aligned[1], Sample("", pixels, proposals[:60]))
+    first = run(aligned[1], Sample("", pixels, proposals[:200]))
     for some, all_ in zip(first, run(aligned[1], Sample("", pixels, proposals)), strict=True):
         np.testing.assert_array_equal(some, all_)
 
