@@ -216,7 +216,7 @@ class Inference:
     max_detections: int = 100
     """Of an image, over all classes."""
     max_proposals: int | None = None
-    """The first so many of a picture's count; by default as many as in training. More is found among more."""
+    """The first so many of a picture's count; by default as many as in training. Of more, more may be found."""
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ class Detector:
     def look_at_most(self, proposals: int | None) -> None:
         """Let the first so many proposals of a picture count; None: as many as the recipe says.
 
-        It has learnt from so many, and finds more among others; where it proposes itself there are no others.
+        It has learnt from so many, and may find more among others; where it proposes itself there are no others.
         """
         require_at_least_one("max-proposals", proposals)
         if proposals is None:
