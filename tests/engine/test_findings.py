@@ -6,7 +6,7 @@ import torch
 from tag2box.engine.findings import find_again
 from tag2box.engine.hints import SHARPNESS, with_sureness
 from tag2box.engine.loop import FIRST, Run
-from tag2box.engine.measure import detect, refined_scorer
+from tag2box.engine.measure import detect, refined_scorer, see
 from tag2box.overlap import pair_iou
 from tag2box.remembered import load_places, recall_of
 
@@ -61,6 +61,26 @@ def test_it_finds_where_boxes_land_and_says_it_of_proposals_too(nets, recipe):
         assert places[:, tags].argmax(0).tolist() == list(range(len(most)))  # each class's own box
         overlaps = pair_iou(album.proposals(index)[:regions], boxes)
         torch.testing.assert_close(places[len(boxes) :][:, tags].float(), overlaps * most, rtol=0, atol=2e-3)
+
+
+def test_no_more_proposals_are_looked_at_than_count(nets, make_recipe):
+    recipe = make_recipe(data={"cache": False}, inference={"scales": (64,), "flip": True}, teacher={"regions": 4})
+    album = nets.album
+    inner, shown = refined_scorer(nets.warm.eval()), []
+
+    def scorer(views):
+        shown.extend(len(view.boxes) for view in views)
+        return inner(views)
+
+    counts = [len(album.proposals(index)) for index in range(len(album))]
+    assert max(counts) > 4
+    find_again(scorer, album, recipe, autocast)
+    assert shown == [min(count, 4) for count in counts for _ in range(2)]
+    with torch.no_grad():
+        for index in range(len(album)):
+            ((few, moved),), ((every, every_moved),) = (see(inner, album, [index], recipe, most) for most in (4, None))
+            torch.testing.assert_close(few, every[:4])
+            torch.testing.assert_close(moved, every_moved[:4])
 
 
 def test_what_was_found_is_a_proposal_and_no_detection(nets, recipe):

@@ -47,13 +47,11 @@ def find_again(
     with progress("finding", len(album), unit="images") as count_one:
         for indices in together(album, range(len(album)), recipe):
             with autocast():
-                seen = as_many_as_fit(lambda some: see(scorer, album, some, recipe), indices)
+                seen = as_many_as_fit(lambda some: see(scorer, album, some, recipe, most), indices)
             for index, (probabilities, boxes) in zip(indices, seen, strict=True):
                 proposals = album.proposals(index)[:most]
                 tags = album.tags[index].nonzero().flatten()
-                found[index] = _of_one(
-                    probabilities[:most, 1:], boxes[:most, 1:], proposals, tags, album.dataset[index].size
-                )
+                found[index] = _of_one(probabilities[:, 1:], boxes[:, 1:], proposals, tags, album.dataset[index].size)
                 count_one()
     inside, places = zip(*(found[index] for index in range(len(album))), strict=True)
     return Findings(list(inside), list(places))

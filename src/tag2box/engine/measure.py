@@ -14,7 +14,7 @@ from tag2box.disco.offsets import FAST_RCNN, decode
 from tag2box.engine.forward import conditional_outputs, noise_for, prediction_outputs, warm_outputs
 from tag2box.engine.plan import generator_for
 from tag2box.engine.steps import Boxed, pseudo_truths
-from tag2box.engine.views import Album, View
+from tag2box.engine.views import Album, View, with_rows
 from tag2box.inference import (
     Found,
     Seen,
@@ -108,22 +108,28 @@ def together(album: Album, chosen: Iterable[int], recipe: Recipe) -> Iterator[li
         yield from (alike[i : i + TOGETHER] for i in range(0, len(alike), TOGETHER))
 
 
-def see(scorer: Scorer, album: Album, indices: Sequence[int], recipe: Recipe) -> list[Seen]:
+def see(scorer: Scorer, album: Album, indices: Sequence[int], recipe: Recipe, most: int | None = None) -> list[Seen]:
     """Probabilities, and boxes in the pictures' own pixels, averaged over every scale and side.
 
-    Of the stored proposals alone, as a detector has them: not of boxes that were found before.
+    Of the stored proposals alone, the first `most` of them, as a detector has them: not of boxes found before.
     """
     seen: list[list[Seen]] = [[] for _ in indices]
     for scale in recipe.inference.scales:
         for mirrored in (False, True) if recipe.inference.flip else (False,):
-            views = [album.view(index, scale, mirrored) for index in indices]
+            views = [_stored(album, album.view(index, scale, mirrored), most) for index in indices]
             for own, view, (probabilities, boxes) in zip(seen, views, scorer(views), strict=True):
-                first = album.number_found(view.index)
-                boxes = (flip_boxes(boxes, view.size[0]) if mirrored else boxes)[first:]
+                boxes = flip_boxes(boxes, view.size[0]) if mirrored else boxes
                 width, height = album.dataset[view.index].size
                 grown = boxes.new_tensor([width / view.size[0], height / view.size[1]] * 2)
-                own.append((probabilities[first:], boxes * grown))
+                own.append((probabilities, boxes * grown))
     return [average_views(own) for own in seen]
+
+
+def _stored(album: Album, view: View, most: int | None) -> View:
+    """The view with its stored proposals alone, the first `most` of them: what nobody asks about is not looked at."""
+    first, last = album.number_found(view.index), len(view.boxes)
+    last = last if most is None else min(first + most, last)
+    return view if (first, last) == (0, len(view.boxes)) else with_rows(view, torch.arange(first, last))
 
 
 def _select(
