@@ -70,7 +70,8 @@ def given_boxes(part: Part, truth: GroundTruth, ids: Sequence[str]) -> Known:
 def retrain(args: argparse.Namespace, way: str, seed: int, known: Known) -> Path:
     """A run with these boxes, from scratch or from the warm start; the run directory."""
     name = f"{way}-{seed}" + "-warm" * args.warm_start
-    run, boxes = args.out / name, args.out / f"{name}.json"
+    run: Path = args.out / name
+    boxes = args.out / f"{name}.json"
     if known:
         write_known(boxes, known)
     last = args.rounds or load_recipe(args.run / "args.yaml").rounds.number
@@ -140,8 +141,8 @@ def compare(args: argparse.Namespace, part: Part, ranked: Sequence[DoubtedImage]
     print(f"| chosen by | boxes | wrong before, % | mAP | CorLoc on the other {len(rest)} images |")
     print("|---|---:|---:|---|---|")
     for way, rows in results.items():
-        maps, corlocs, wrong, boxes = zip(*rows, strict=True)
-        given = f"{np.mean(boxes):.0f} | {np.nanmean(wrong):.1f}" if way != "none" else "0 | –"
+        maps, corlocs, shares, numbers = zip(*rows, strict=True)
+        given = f"{np.mean(numbers):.0f} | {np.nanmean(shares):.1f}" if way != "none" else "0 | –"
         print(f"| {way} | {given} | {_shown(maps)} | {_shown(corlocs)} |")
 
 

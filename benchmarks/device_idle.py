@@ -3,8 +3,8 @@
     python benchmarks/device_idle.py VOCdevkit/VOC2007 --set backbone.weights=efficientnet_lite4.safetensors
     python benchmarks/device_idle.py VOCdevkit/VOC2007 --recipe paper --set data.resident=off
 
-Busy is the union of all kernels' and copies' intervals over the wall time, the profiler's own cost included. Needs a
-GPU: exits with 2 where there is none.
+Busy is the union of all kernels' and copies' intervals over the wall time, the profiler's own cost included; without a
+GPU it is left out. A teacher looks first where the recipe has one, as in training.
 """
 
 import argparse
@@ -15,15 +15,17 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from rich.console import Console
 from torch.profiler import ProfilerActivity, profile
 
-from machine import describe_machine
+from machine import describe_machine, in_one_line
 from tag2box.commands.parts import Source
 from tag2box.commands.train import fit_for_training
 from tag2box.config import load_recipe
+from tag2box.engine.learning import Learner
 from tag2box.engine.loop import Run
 from tag2box.engine.plan import Phase
 
@@ -50,30 +52,39 @@ def on_device(trace: Path) -> list[tuple[float, float]]:
     return [(one["ts"], one["ts"] + one["dur"]) for one in events if one.get("cat") in ON_DEVICE]
 
 
-def take(run: Run, phase: Phase, module: object, optimiser: object, steps: int) -> tuple[float, float]:
-    """So many steps: their seconds, and those spent waiting for data."""
-    began, waited = time.perf_counter(), 0.0
-    for _ in range(steps):
-        run._one_step(phase, module, optimiser)
-        run.step += 1
-        waited += run.feed.waited
-    torch.cuda.synchronize()
-    return time.perf_counter() - began, waited
+class Watched(Run):
+    """A run of a few steps of each kind of phase, whose steps are watched once they have warmed up."""
 
+    def __init__(self, *args: Any, steps: int, **options: Any) -> None:
+        super().__init__(*args, evaluate=None, val=None, report=None, **options)
+        kinds = [phase.kind for phase in self.phases]
+        firsts = [self.phases[kinds.index(kind)] for kind in dict.fromkeys(kinds)]
+        self.phases = [replace(phase, steps=WARMUP + steps) for phase in firsts]
+        self.rows: list[str] = []
 
-def measure(run: Run, number: int, steps: int, folder: Path) -> str:
-    """A row of the table for the plan's `number`-th phase."""
-    phase = replace(run.phases[number], steps=WARMUP + steps)
-    run.phase, run.step = number, 0
-    run._begin(phase)
-    module, optimiser = run._set_up(phase)
-    run.feed.begin(number, phase, 0)
-    take(run, phase, module, optimiser, WARMUP)
-    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
-        seconds, waited = take(run, phase, module, optimiser, steps)
-    profiler.export_chrome_trace(str(folder / "trace.json"))
-    busy = covered(on_device(folder / "trace.json")) / 1e6 / seconds
-    return f"| {phase.kind} | {1000 * seconds / steps:.1f} | {busy:.0%} | {waited / seconds:.1%} |"
+    def _learn(self, phase: Phase) -> None:
+        learner, cuda = self.learner(phase), self.fabric.device.type == "cuda"
+        self._take(learner, WARMUP)
+        with profile(activities=[ProfilerActivity.CUDA if cuda else ProfilerActivity.CPU]) as profiler:
+            seconds, waited = self._take(learner, phase.steps - WARMUP)
+        busy = "–"
+        if cuda:
+            trace = self.weights / "trace.json"
+            profiler.export_chrome_trace(str(trace))
+            busy = f"{covered(on_device(trace)) / 1e6 / seconds:.0%}"
+        each = 1000 * seconds / (phase.steps - WARMUP)
+        self.rows.append(f"| {phase.kind} | {each:.1f} | {busy} | {waited / seconds:.1%} |")
+        self.nets[phase.net].eval()
+
+    def _take(self, learner: Learner, steps: int) -> tuple[float, float]:
+        """So many steps: their seconds, and those spent waiting for data."""
+        began, waited = time.perf_counter(), 0.0
+        for _ in range(steps):
+            learner.take_step()
+            waited += self.feed.waited
+        if self.fabric.device.type == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter() - began, waited
 
 
 def main() -> int:
@@ -84,27 +95,21 @@ def main() -> int:
     parser.add_argument("--proposals", type=Path)
     parser.add_argument("--recipe", default="voc07")
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--device", default="auto")
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="as --FIELD VALUE of train")
     args = parser.parse_args()
-    if not torch.cuda.is_available():
-        print("device_idle: expected a GPU, found none", file=sys.stderr)
-        return 2
     recipe = load_recipe(args.recipe, dict(one.split("=", 1) for one in args.set))
     source = Source(data=args.data, preset=recipe.data.proposals, proposals=args.proposals)
     part = fit_for_training(source.open(args.split), recipe.data.max_proposals, Console(quiet=True))
-    print(f"{torch.cuda.get_device_name()}; {describe_machine('torch', 'torchvision')}\n")
+    where = torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU"
+    print(f"{where}; {describe_machine('torch', 'torchvision')}\n")
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        run = Run(part.dataset, part.store, recipe, folder, evaluate=None, val=None, report=None, device="cuda")
-        began = time.perf_counter()
-        run.album.settle()
-        print(f"pictures ready in {time.perf_counter() - began:.1f} s ({type(run.album._loader).__name__})\n")
-        print("| phase | ms a step | device busy | waited for data |\n|---|---:|---:|---:|")
-        kinds = [phase.kind for phase in run.phases]
-        for kind in dict.fromkeys(kinds):
-            print(measure(run, kinds.index(kind), args.steps, folder), flush=True)
+        run = Watched(part.dataset, part.store, recipe, Path(name), device=args.device, steps=args.steps)
+        run.go()
+    print("| phase | ms a step | device busy | waited for data |\n|---|---:|---:|---:|")
+    print("\n".join(run.rows))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(in_one_line(main))

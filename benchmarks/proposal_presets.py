@@ -48,7 +48,7 @@ def opencv(mode: str, side: int | None = None) -> Proposer:
         search = cv2.ximgproc.segmentation.createSelectiveSearchSegmentation()
         search.setBaseImage(cv2.resize(image[..., ::-1], size, interpolation=cv2.INTER_AREA))
         getattr(search, f"switchToSelectiveSearch{mode.capitalize()}")()
-        boxes = search.process().reshape(-1, 4).astype(np.float64)
+        boxes = np.asarray(search.process()).reshape(-1, 4).astype(np.float64)
         boxes[:, 2:] += boxes[:, :2]
         boxes *= [width / size[0], height / size[1]] * 2
         return np.unique(np.rint(boxes).astype(np.int16), axis=0)

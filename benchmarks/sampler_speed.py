@@ -14,6 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -58,8 +59,8 @@ def row(tagged: int, classes_win: bool, device: str) -> tuple[str, float]:
         scores = draw_scores(number, classes_win, device)
         wins = [bool((scores[..., [0, *range(1, tagged + 1)]].argmax(-1) == c).any()) for c in range(1, tagged + 1)]
         assert all(wins) if classes_win else not any(wins)
-        ours = milliseconds(lambda s=scores: constrained_argmax(s, tags), device)
-        plain = milliseconds(lambda s=scores: s.argmax(-1), device)
+        ours = milliseconds(partial(constrained_argmax, scores, tags), device)
+        plain = milliseconds(partial(scores.argmax, -1), device)
         first = first or ours
         cells.append(f"{ours:.3f} | {plain:.3f} | {ours / plain:.2f}")
     return f"| {tagged} | {'yes' if classes_win else 'no'} | {' | '.join(cells)} |", first

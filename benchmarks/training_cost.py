@@ -25,7 +25,9 @@ from tag2box.engine.forward import conditional_outputs, noise_for, prediction_ou
 from tag2box.engine.steps import ConditionalStep, PredictionStep, WarmStep, pseudo_truths
 from tag2box.engine.views import View
 from tag2box.nets import build_trunk_and_head
+from tag2box.nets.architectures import Pooling
 from tag2box.nets.mil import MilNet, conditional_from_mil, prediction_from_mil
+from tag2box.nets.roi_head import MlpHead
 
 CLASSES, SAMPLES = 20, 5
 TARGET_RATIO, TARGET_GB = 2.2, 8.0
@@ -84,7 +86,7 @@ def matrix_rate(rows: int, inner: int, columns: int, dtype: torch.dtype, device:
     return 2 * rows * inner * columns / seconds(lambda: a @ b, device, 20)
 
 
-def on_gpu(device: torch.device, proposals: int = 2000, side: int = 600, pooling: str = "align") -> int:
+def on_gpu(device: torch.device, proposals: int = 2000, side: int = 600, pooling: Pooling = "align") -> int:
     """(a) to (c)."""
     dtype, rounds = torch.bfloat16, Rounds()
     trunk, head = build_trunk_and_head("vgg16", weights="none", dilated=True, pooling=pooling)
@@ -110,11 +112,12 @@ def on_gpu(device: torch.device, proposals: int = 2000, side: int = 600, pooling
         truths = [
             pseudo_truths(view, outputs, rounds)[1] for outputs in conditional_outputs(conditional, [view], noise)
         ]
-    steps = {
+    steps: dict[str, tuple[Any, ...]] = {
         "warm start": (WarmStep(warm, Warm()), [view]),
         "prediction net": (PredictionStep(prediction, rounds), [view], truths),
         "conditional net, K = 5": (ConditionalStep(conditional, rounds), [view], noise, predicted),
     }
+    assert isinstance(head, MlpHead)
     rate = matrix_rate(proposals, head.fc6.in_features, head.fc6.out_features, dtype, device)
     fc6 = f"{proposals} × {head.fc6.in_features} × {head.fc6.out_features}"
     print(f"\nplain bf16 product {fc6}: {rate / 1e12:.0f} TFLOP/s\n")

@@ -88,7 +88,7 @@ def table4(args: argparse.Namespace) -> None:
     print("|---|" + "---:|" * (args.rounds + 2))
     for name, overrides in ABLATIONS.items():
         run = ensure_run(args, name, args.rounds, warm_start=start, overrides=dict(overrides))
-        rows = [row for row in read_results(run / "results.csv") if row["stage"].startswith("round-")]
+        rows = [row for row in read_results(run / "results.csv") if str(row["stage"]).startswith("round-")]
         maps = " | ".join(f"{number(row, 'map'):.1f}" for row in rows)
         print(f"| {name} | {maps} | {number(rows[-1], 'corloc'):.1f} | {number(rows[-1], 'disc'):.4f} |", flush=True)
 
@@ -136,7 +136,8 @@ def rounded(weight: Tensor, bits: int) -> Tensor:
     most = 2 ** (bits - 1) - 1
     step = weight.flatten(1).abs().amax(dim=1).clamp(min=torch.finfo(weight.dtype).tiny) / most
     step = step.view(-1, *[1] * (weight.dim() - 1))
-    return (weight / step).round() * step
+    nearest: Tensor = (weight / step).round() * step
+    return nearest
 
 
 def scored(name: str, detector: Detector, part: Part, *, tta: bool = False) -> str:

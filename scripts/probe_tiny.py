@@ -19,8 +19,9 @@ from torchvision.ops import box_iou
 from tag2box.data import GroundTruth, open_dataset, open_ground_truth, read_image
 from tag2box.detections import Detections
 from tag2box.evaluation.corloc import corloc
-from tag2box.mil import MilNet, mil_losses, refined_scores, wsddn_scores
+from tag2box.mil import mil_losses, refined_scores, wsddn_scores
 from tag2box.nets import RoIHead, Trunk, build_trunk_and_head
+from tag2box.nets.mil import MilNet
 from tag2box.proposals.store import ProposalStore
 
 STORE = ".tag2box/proposals-trainval-fast.safetensors"

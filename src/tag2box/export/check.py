@@ -87,7 +87,7 @@ def compare(file: Path, detector: Detector, samples: Sequence[Sample], settings:
 
 def open_session(model: str | bytes) -> Any:
     """An onnxruntime session on the CPU, on as many threads as PyTorch, quiet about inputs that have defaults."""
-    import onnxruntime  # type: ignore[import-untyped]
+    import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = torch.get_num_threads(), 3
