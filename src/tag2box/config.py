@@ -56,8 +56,8 @@ class Data:
     max_proposals: int = 2000
     """The first so many of each picture's; they are stored in order of promise."""
     drawn_proposals: int = 0
-    """In training only so many at a time where no features are kept, the first half of them and others at random; in a
-    warm start with hints a quarter on a seed, most others around it. 0: all."""
+    """In training only so many at a time, the first half of them and others at random; in a warm start with hints a
+    quarter on a seed, most others around it. 0: all."""
     drawn_among: int = 0
     """The others are drawn from the first so many; 0: from all. Of a small object few proposals are good, and one of
     them has to be among those drawn."""

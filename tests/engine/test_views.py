@@ -96,6 +96,23 @@ def test_all_proposals_where_none_are_to_be_drawn_or_there_are_fewer(world, make
 
 
 @pytest.mark.parametrize("pooling", ["align", "max"])
+def test_of_kept_features_the_same_proposals_are_drawn(world, make_recipe, make_nets, pooling):
+    """With their own features where they are kept pooled."""
+    recipe = make_recipe(data={"drawn_proposals": 4, "cache": True}, head={"width": 16, "pooling": pooling})
+    album = make_nets(world, recipe).album
+    everything = album.view(0, 48)
+    kept = album.view(0, 48, draw=torch.Generator().manual_seed(3))
+    fresh = album.view(0, 48, fresh=True, draw=torch.Generator().manual_seed(3))
+    assert torch.equal(kept.boxes, fresh.boxes)
+    assert len(kept.boxes) == 4 < len(everything.boxes)
+    if pooling == "align":
+        rows = [everything.boxes.tolist().index(box) for box in kept.boxes.tolist()]
+        assert torch.equal(kept.pooled, everything.pooled[rows])
+    else:
+        assert kept.map is everything.map
+
+
+@pytest.mark.parametrize("pooling", ["align", "max"])
 @torch.no_grad()
 def test_kept_features_give_what_fresh_ones_give(world, make_recipe, make_nets, pooling):
     """Up to half precision, in which they are kept: of a part in 2,000."""

@@ -1,5 +1,6 @@
 """EfficientNet-Lite4: TensorFlow's padding by a slow loop, and the shared file."""
 
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tag2box.nets import build_trunk_and_head
-from tag2box.nets.efficientnet_lite import SameConv2d, efficientnet_lite4
+from tag2box.nets.efficientnet_lite import InvertedResidual, SameConv2d, efficientnet_lite4
 
 FILE = Path(__file__).parents[2].parent / "shared" / "weights" / "efficientnet_lite4.safetensors"
 
@@ -46,6 +47,23 @@ def test_the_cut_keeps_the_names_of_the_file():
     names = {*trunk.state_dict(), *top.state_dict()}
     assert {"stem.weight", "dw0.bias", "pw0.weight", "blocks.0.0.weight", "blocks.28.2.bias", "head.weight"} <= names
     assert len(names) == 182  # the file's 184 without fc
+
+
+def test_what_is_done_in_place_changes_nothing():
+    """Neither the input nor the output, and gradients are still those of a slow difference."""
+    torch.manual_seed(0)
+    block = InvertedResidual(4, 4, kernel=3, stride=1).double()
+    maps = (3 * torch.randn(1, 4, 5, 5)).double()
+    before = maps.clone()
+    with torch.no_grad():
+        alone = block(maps)
+    assert torch.equal(maps, before)
+    torch.testing.assert_close(alone, block(maps.requires_grad_()))
+    frozen = deepcopy(block).requires_grad_(False)  # of it nobody asks for gradients, of its input somebody does
+    assert torch.autograd.gradcheck(frozen, (maps,))
+    assert torch.autograd.gradcheck(
+        lambda weight: torch.func.functional_call(block, {"0.weight": weight}, maps), (block[0].weight,)
+    )
 
 
 @pytest.mark.skipif(not FILE.exists(), reason="no shared weights here")

@@ -21,8 +21,8 @@ from tag2box.nets.mil import MilHead, MilOutputs
 from tag2box.overlap import likeness
 from tag2box.progress import progress
 
-WIDTH, BRANCHES, TOGETHER, RATE, DECAY = 1024, 3, 16, 5e-4, 1e-2
-"""Of the net on regions: its layer, its refinement branches, pictures in a step, learning rate and weight decay."""
+WIDTH, BRANCHES, TOGETHER, RATE, WARMUP, DECAY = 1024, 3, 16, 5e-4, 100, 1e-2
+"""Of the net on regions: its layer, its refinement branches, pictures in a step, rate, its steps of warm-up, decay."""
 SHARPNESS = 8
 """Power of the correlation by which pictures count: weighted so 58 per cent of VOC's best boxes are right, else 49."""
 WHOLES, WHOLES_RATE, WHOLES_DECAY, SHOWN = 256, 2e-3, 0.5, 96
@@ -115,8 +115,7 @@ def _learn_regions(
     net.train()
     with progress("hints", len(batches), unit="steps") as count_one:
         for step, chosen in enumerate(batches):
-            warmup, done = min(1.0, (step + 1) / 100), step / len(batches)
-            optimiser.param_groups[0]["lr"] = RATE * warmup * 0.5 * (1 + math.cos(math.pi * done))
+            optimiser.param_groups[0]["lr"] = _rate(step, len(batches))
             seen = torch.cat([vectors[index].to(device, non_blocking=True) for index in chosen])
             own = [boxes[index].to(device, non_blocking=True).float() for index in chosen]
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
@@ -129,6 +128,17 @@ def _learn_regions(
             optimiser.step()
             count_one()
     net.eval()
+
+
+def _rate(step: int, steps: int) -> float:
+    """Up, then down by a cosine. No more than a quarter goes up: 80 pictures have 40 steps, and with a hundred to go up
+    they learnt next to nothing (35.8 per cent of 800 seeds were right, and 39.9 are now).
+
+    >>> [round(_rate(step, 8) / RATE, 2) for step in range(8)]
+    [0.5, 0.96, 0.85, 0.69, 0.5, 0.31, 0.15, 0.04]
+    """
+    warmup = max(1, min(WARMUP, steps // 4))
+    return RATE * min(1.0, (step + 1) / warmup) * 0.5 * (1 + math.cos(math.pi * step / steps))
 
 
 def _batches(number: int, epochs: float, seed: int) -> Iterator[list[int]]:

@@ -30,8 +30,9 @@ from tag2box.progress import progress
 
 SOFTNESS = 2.0
 """What logits are divided by: of classes that the teacher finds unlikely it still says which are the less so."""
-AT_ONCE = 1600
-"""Regions that go through the teacher together on a GPU; elsewhere a twentieth."""
+AT_ONCE, AT_ONCE_ON_CPU = 1600, 20
+"""Regions that go through the teacher together: on a CPU what more of them make is too large for its memory to be kept,
+and below 16 a lone thread has PyTorch's slow convolutions."""
 
 
 class TeacherNet(nn.Module):
@@ -60,7 +61,7 @@ class TeacherNet(nn.Module):
     @torch.no_grad()
     def forward(self, image: Tensor, boxes: Tensor) -> Tensor:
         """What it makes of regions: a picture [3, H, W] in 0–255 and [R, 4] in its pixels → vectors [R, dim]."""
-        step = AT_ONCE if image.is_cuda else AT_ONCE // 20
+        step = AT_ONCE if image.is_cuda else AT_ONCE_ON_CPU
         return torch.cat([self._vectors(image, some) for some in torch.split(boxes, step)])
 
     def _vectors(self, image: Tensor, boxes: Tensor) -> Tensor:

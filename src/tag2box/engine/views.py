@@ -156,16 +156,19 @@ class Album:
         """The picture with that number, its short side `scale` pixels long; `fresh`: pixels, whatever is kept.
 
         draw: from where to draw those of its proposals that it comes with, as `data.drawn_proposals` says; without it,
-        or where features are kept or a person has decided on the picture, it comes with all. seeded: around its hints'
-        seeds, where there are any.
+        or where a person has decided on the picture, it comes with all. seeded: around its hints' seeds, where there
+        are any.
         """
-        if self._kept is None or fresh:
-            view = self._hinted(self._show(index, scale, mirrored))
-            return view if draw is None or view.known is not None else self._drawn(view, draw, seeded)
-        key = (index, scale, mirrored)
-        if key not in self._kept:
-            self._kept[key] = self._featured(self._show(index, scale, mirrored))
-        return self._hinted(self._kept[key])
+        kept = None if fresh else self._kept
+        if kept is None:
+            view = self._show(index, scale, mirrored)
+        else:
+            key = (index, scale, mirrored)
+            if key not in kept:
+                kept[key] = self._featured(self._show(index, scale, mirrored))
+            view = kept[key]
+        view = self._hinted(view)
+        return view if draw is None or view.known is not None else self._drawn(view, draw, seeded)
 
     def picture(self, index: int) -> Tensor:
         """RGB uint8 [3, H, W]."""

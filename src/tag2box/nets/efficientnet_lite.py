@@ -73,8 +73,13 @@ class InvertedResidual(nn.Sequential):
     def forward(self, input: Tensor) -> Tensor:
         """[N, before, H, W] → [N, after, ⌈H/s⌉, ⌈W/s⌉]."""
         expand, depthwise, project = self
-        output: Tensor = project(functional.relu6(depthwise(functional.relu6(expand(input)))))
+        output: Tensor = project(_relu6(depthwise(_relu6(expand(input)))))
         return input + output if self.identity else output
+
+
+def _relu6(values: Tensor) -> Tensor:
+    """In place where nobody will ask what was there: at every new large tensor a CPU waits for its memory."""
+    return functional.relu6(values, inplace=not values.requires_grad)
 
 
 def efficientnet_lite4() -> tuple[nn.Sequential, nn.Sequential]:
