@@ -1,4 +1,4 @@
-"""EfficientNet-Lite4: TensorFlow's padding by a slow loop, and the shared file."""
+"""EfficientNet-Lite4: TensorFlow's padding by a slow loop, what is done in place, and the shared file."""
 
 from copy import deepcopy
 from pathlib import Path
