@@ -177,6 +177,11 @@ def test_the_trunk_s_own_net_as_a_teacher(backbone, teacher, tmp_path):
     assert load_recipe(tmp_path / "again.yaml") == recipe
 
 
+@pytest.mark.parametrize(("backbone", "kind"), [("resnet18", "cut"), ("vgg16", "mlp"), ("tiny", "mlp")])
+def test_a_net_without_a_last_stage_does_not_look_at_what_is_cut_out(backbone, kind):
+    assert load_recipe("paper", {"head.kind": "cut", "backbone.name": backbone}).head.kind == kind
+
+
 @pytest.mark.parametrize(("name", "kept"), [("fast", False), ("voc07", False), ("paper", True), ("demo", True)])
 def test_what_is_not_learnt_from_has_no_hints(name, kept):
     """Nor then a promise, where hints are what it goes by."""

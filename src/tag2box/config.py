@@ -29,14 +29,18 @@ class Backbone:
 class Head:
     """What makes a vector of each proposal."""
 
-    kind: Literal["auto", "conv", "mlp"] = "auto"
-    """conv: the net's last stage; mlp: two fully connected layers, as in the paper; auto: conv where there is one."""
+    kind: Literal["auto", "conv", "mlp", "cut"] = "auto"
+    """conv: the net's last stage; mlp: two fully connected layers, as in the paper; auto: conv where there is one. cut:
+    the whole net, which stays as it is, sees each proposal cut out of the picture, and two fully connected layers
+    follow; mlp where a net has no last stage."""
     pooling: Literal["auto", "max", "align"] = "auto"
     """max: RoIPool, as in the paper; align: RoIAlign."""
     size: int | None = None
     """Cells a side of a pooled proposal."""
     width: int | None = None
     """Of the fully connected layers."""
+    pixels: int = 128
+    """A side of a proposal that is cut out and enlarged."""
     dropout: float = 0.5
     """Share of values left out in training."""
 
@@ -263,18 +267,23 @@ def load_recipe(name_or_file: str | Path, overrides: Mapping[str, Any] | None = 
     """
     values = read_recipe(str(name_or_file), Recipe)
     update(values, typed(Recipe, nested(overrides or {}), ""))
-    recipe = _with_teacher(construct(Recipe, values))
+    recipe = _for_its_net(construct(Recipe, values))
     _require_sensible(recipe)
     return recipe
 
 
-def _with_teacher(recipe: Recipe) -> Recipe:
-    """A teacher called `backbone` by its name; a net with nothing to teach, random or without a last stage, is none."""
-    own = recipe.backbone
-    if recipe.teacher.name != "backbone":
-        return recipe
-    name = "" if own.weights == "none" or own.name.startswith(_WITHOUT_LAST_STAGE) else own.name
-    return replace(recipe, teacher=replace(recipe.teacher, name=name, weights=own.weights))
+def _for_its_net(recipe: Recipe) -> Recipe:
+    """A teacher called `backbone` by its name; a net with nothing to teach, random or without a last stage, is none.
+
+    Nor can a net without a last stage look at proposals that are cut out.
+    """
+    own, has_last_stage = recipe.backbone, not recipe.backbone.name.startswith(_WITHOUT_LAST_STAGE)
+    if recipe.teacher.name == "backbone":
+        name = own.name if has_last_stage and own.weights != "none" else ""
+        recipe = replace(recipe, teacher=replace(recipe.teacher, name=name, weights=own.weights))
+    if recipe.head.kind == "cut" and not has_last_stage:
+        recipe = replace(recipe, head=replace(recipe.head, kind="mlp"))
+    return recipe
 
 
 _WITHOUT_LAST_STAGE = ("vgg", "tiny")
@@ -324,8 +333,8 @@ _SHARES = (
 )
 _COUNTS = (
     "data.scales data.max_side data.max_proposals optimiser.images optimiser.accumulate warm.branches rounds.samples "
-    "inference.scales inference.max_detections inference.max_proposals head.size head.width teacher.regions "
-    "teacher.size"
+    "inference.scales inference.max_detections inference.max_proposals head.size head.width head.pixels "
+    "teacher.regions teacher.size"
 )
 
 

@@ -51,6 +51,7 @@ def build_parts(recipe: Recipe, *, weights: str | None = None) -> tuple[Trunk, R
         pooling=head.pooling,
         size=head.size,
         width=head.width,
+        pixels=head.pixels,
         dropout=head.dropout,
     )
 

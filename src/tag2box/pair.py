@@ -87,7 +87,7 @@ class Pair:
             torch.from_numpy(tags),
             scale=recipe.inference.scales[0],
             max_side=recipe.data.max_side,
-            stride=self.detector.net.trunk.stride,
+            cell=self.detector.net.head.cell,
         )
         if places is not None:
             places = places.to(device)

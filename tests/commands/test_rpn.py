@@ -59,6 +59,18 @@ def words(run, photos, tmp_path):
     return [str(run), str(photos), "--split", "test", "--proposals", str(path)]
 
 
+def test_a_detector_without_a_map_cannot_propose(words, run, capsys):
+    detector = make_detector(
+        make_recipe(**{"backbone.name": "mobilenet_v3_small", "head.kind": "cut", "head.pixels": 32})
+    )
+    save_detector(run / "weights" / "best.safetensors", detector.net, detector.recipe, CLASSES)
+    assert main(["rpn", *words]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "expected a detector that proposes from a map" in said
+    assert not (run / "weights" / "rpn.safetensors").exists()
+
+
 def test_from_a_run_to_a_file_that_needs_no_search(words, run, photos, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("tag2box.engine.proposing.learn_to_propose.__kwdefaults__", {"epochs": 1, "least_steps": 2})
     before = (run / "weights" / "best.safetensors").read_bytes()

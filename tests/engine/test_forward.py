@@ -11,6 +11,8 @@ KINDS = {
     "pixels": ({"frozen": "early"}, {"pooling": "align"}),
     "map": ({"frozen": "all"}, {"pooling": "max"}),
     "pooled": ({"frozen": "all"}, {"pooling": "align"}),
+    "pooled, cut out": ({"name": "mobilenet_v3_small"}, {"kind": "cut", "pixels": 32}),
+    "pixels, cut out": ({"name": "mobilenet_v3_small"}, {"kind": "cut", "pixels": 32}),
 }
 
 
@@ -25,8 +27,8 @@ def equal_sizes(make_world, tmp_path):
 def test_a_batch_equals_one_by_one(equal_sizes, make_recipe, make_nets, kind):
     backbone, head = KINDS[kind]
     nets = make_nets(equal_sizes, make_recipe(backbone=backbone, head=head))
-    views = [nets.album.view(index, 48, index == 1) for index in range(3)]
-    assert all(getattr(view, kind) is not None for view in views)
+    views = [nets.album.view(index, 48, index == 1, fresh=kind.startswith("pixels")) for index in range(3)]
+    assert all(getattr(view, kind.split(",")[0]) is not None for view in views)
     noise = noise_for(views, 4, generator_for(0))
     together = (
         warm_outputs(nets.warm, views).split([len(view.boxes) for view in views]),

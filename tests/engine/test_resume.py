@@ -227,6 +227,11 @@ SETUPS = {
         "optimiser": {"name": "adamw", "images": 1, "accumulate": 4},
     },
     "max pooling, maps kept": {"head": {"pooling": "max", "dropout": 0.3}},
+    "proposals cut out": {
+        "backbone": {"name": "mobilenet_v3_small"},
+        "head": {"kind": "cut", "pixels": 32, "dropout": 0.3},
+        "teacher": {"name": "mobilenet_v3_small", "weights": "none", "size": 32, "regions": 6, "hint_epochs": 1},
+    },
     "tags first, learning trunk, resident": {
         "backbone": {"frozen": "early"},
         "head": {"dropout": 0.5},

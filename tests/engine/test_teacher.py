@@ -7,9 +7,10 @@ from contextlib import nullcontext
 import pytest
 import torch
 
+from tag2box.engine import loop
 from tag2box.engine.checkpoint import read_state
 from tag2box.engine.loop import Run, train_run
-from tag2box.engine.teacher import SOFTNESS, TeacherNet, TeacherStep, lesson_loss, look
+from tag2box.engine.teacher import SOFTNESS, TeacherNet, TeacherStep, lesson_loss, look, look_of_nets
 from tag2box.errors import InputError
 
 TEACHER = {"name": "mobilenet_v3_small", "weights": "none", "epochs": 2, "regions": 8, "size": 32, "hints": False}
@@ -39,7 +40,7 @@ def test_regions_are_seen_each_for_itself(teacher, monkeypatch):
     together = teacher(picture, boxes)
     assert together.shape == (3, teacher.dim) == (3, 576)
     assert teacher.logits(together).shape == (3, teacher.classes) == (3, 1000)
-    monkeypatch.setattr("tag2box.engine.teacher.AT_ONCE_ON_CPU", 2)
+    monkeypatch.setattr("tag2box.nets.region_eye.AT_ONCE_ON_CPU", 2)
     torch.testing.assert_close(teacher(picture, boxes), together, rtol=1e-4, atol=1e-4)
 
 
@@ -47,7 +48,7 @@ def test_a_region_of_the_right_size_is_seen_as_it_is(teacher):
     """Even pixels: enlarging and averaging leave them as they are."""
     picture = torch.full((3, 64, 64), 90.0)
     pixels = (torch.full((1, 3, 32, 32), 90.0) - teacher.mean) / teacher.std
-    expected = teacher.classifier(teacher.top(teacher.body(pixels)).mean((2, 3)))
+    expected = teacher.classifier(teacher.eye.vectors(pixels))
     found = teacher.logits(teacher(picture, torch.tensor([[16.0, 16, 48, 48]])))
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
@@ -85,6 +86,50 @@ def test_what_is_kept_is_of_the_first_proposals_and_of_large_crops(nets, teacher
     again = look(teacher, nets.album, 5, 0, nullcontext)
     assert torch.equal(looks.wholes, again.wholes)
     assert not torch.equal(looks.wholes, look(teacher, nets.album, 5, 1, nullcontext).wholes)  # other crops
+
+
+def test_nets_with_the_same_eye_have_seen_it_all(world, make_recipe, make_nets):
+    """Pictures at their own size, so that both are shown the same pixels; up to half precision and the crops' grid."""
+    torch.manual_seed(0)
+    backbone, head = {"name": "mobilenet_v3_small"}, {"kind": "cut", "pixels": 32}
+    nets = make_nets(world, make_recipe(backbone=backbone, head=head, data={"max_proposals": 9}))
+    teacher = TeacherNet("mobilenet_v3_small", "none", 32)
+    teacher.eye.load_state_dict(nets.warm.head.eye.state_dict())
+    for index in range(len(nets.album)):
+        scale = min(nets.album.dataset[index].size)
+        wanted, found = look(teacher, nets.album, 5, 0, nullcontext), look_of_nets(nets.warm, nets.album, 5, 0, scale)
+        assert len(found.proposals[index]) == 5
+        torch.testing.assert_close(found.proposals[index], wanted.proposals[index], rtol=0.01, atol=0.01)
+        torch.testing.assert_close(found.wholes[index], wanted.wholes[index], rtol=0.01, atol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("change", "own"),
+    [
+        ({}, True),
+        ({"teacher": {"size": 48}}, False),
+        ({"teacher": {"epochs": 1}}, False),
+        ({"data": {"cache": False}}, False),
+        ({"head": {"kind": "conv", "size": 4}}, False),
+    ],
+)
+def test_no_region_is_looked_at_twice(world, make_recipe, tmp_path, monkeypatch, change, own):
+    """Where the teacher is the net that the nets look through, what they see of proposals is what it sees."""
+    calls = []
+    for name in ("look", "look_of_nets"):
+        there = getattr(loop, name)
+        monkeypatch.setattr(loop, name, lambda *args, name=name, there=there: calls.append(name) or there(*args))
+    sections = {
+        "backbone": {"name": "mobilenet_v3_small", "frozen": "all"},
+        "head": {"kind": "cut", "pixels": 32},
+        "teacher": {**TEACHER, "epochs": 0, "hints": True, "hint_epochs": 1.0},
+        "rounds": {"number": 0},
+    }
+    recipe = make_recipe(**{name: sections.get(name, {}) | change.get(name, {}) for name in {**sections, **change}})
+    run = make_run(world, recipe, tmp_path)
+    run._look_first()
+    assert calls == (["look_of_nets"] if own else ["look"])
+    assert (run.teacher is None) == (not recipe.teacher.epochs)
 
 
 def test_what_does_not_fit_on_the_device_is_kept_beside_it(nets, teacher, monkeypatch):

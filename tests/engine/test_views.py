@@ -95,36 +95,41 @@ def test_all_proposals_where_none_are_to_be_drawn_or_there_are_fewer(world, make
     assert torch.equal(drawn.boxes, album.view(0, 48).boxes)
 
 
-@pytest.mark.parametrize("pooling", ["align", "max"])
-def test_of_kept_features_the_same_proposals_are_drawn(world, make_recipe, make_nets, pooling):
+CUT = {"backbone": {"name": "mobilenet_v3_small"}, "head": {"kind": "cut", "pixels": 32, "width": 16}}
+HEADS = {
+    "align": {"head": {"width": 16, "pooling": "align"}},
+    "max": {"head": {"width": 16, "pooling": "max"}},
+    "cut": CUT,
+}
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_of_kept_features_the_same_proposals_are_drawn(world, make_recipe, make_nets, kind):
     """With their own features where they are kept pooled."""
-    recipe = make_recipe(data={"drawn_proposals": 4, "cache": True}, head={"width": 16, "pooling": pooling})
+    recipe = make_recipe(data={"drawn_proposals": 4, "cache": True}, **HEADS[kind])
     album = make_nets(world, recipe).album
     everything = album.view(0, 48)
     kept = album.view(0, 48, draw=torch.Generator().manual_seed(3))
     fresh = album.view(0, 48, fresh=True, draw=torch.Generator().manual_seed(3))
     assert torch.equal(kept.boxes, fresh.boxes)
     assert len(kept.boxes) == 4 < len(everything.boxes)
-    if pooling == "align":
+    if kind != "max":
         rows = [everything.boxes.tolist().index(box) for box in kept.boxes.tolist()]
         assert torch.equal(kept.pooled, everything.pooled[rows])
     else:
         assert kept.map is everything.map
 
 
-@pytest.mark.parametrize("pooling", ["align", "max"])
+@pytest.mark.parametrize("kind", HEADS)
 @torch.no_grad()
-def test_kept_features_give_what_fresh_ones_give(world, make_recipe, make_nets, pooling):
+def test_kept_features_give_what_fresh_ones_give(world, make_recipe, make_nets, kind):
     """Up to half precision, in which they are kept: of a part in 2,000."""
-    recipe = make_recipe(head={"width": 16, "pooling": pooling})
-    nets = make_nets(world, recipe)
+    nets = make_nets(world, make_recipe(**HEADS[kind]))
     nets.album._kept = None
     fresh = [nets.album.view(index, 48, index % 2 == 0) for index in range(3)]
     nets.album._kept = {}
     kept = [nets.album.view(index, 48, index % 2 == 0) for index in range(3)]
-    assert all(
-        (view.pooled is not None, view.map is not None) == (pooling == "align", pooling == "max") for view in kept
-    )
+    assert all((view.pooled is not None, view.map is not None) == (kind != "max", kind == "max") for view in kept)
     assert all(view.pixels is None for view in kept)
     for one, other in zip(fresh, kept, strict=True):
         assert one.grid == other.grid

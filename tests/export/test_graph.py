@@ -176,7 +176,7 @@ def padded(make_detector):
         SameConv2d(3, 8, 3, 2), nn.ReLU6(), SameConv2d(8, 8, 5, 2, bias=False), SameConv2d(8, 8, 3, dilation=2)
     )
     trunk = Trunk(body=body, channels=8, stride=4, mean=(120.0,) * 3, std=(60.0,) * 3)
-    head = ConvHead(layers=nn.Sequential(SameConv2d(8, 12, 3, 2), nn.ReLU()), dim=12, stride=4, size=3)
+    head = ConvHead(channels=8, layers=nn.Sequential(SameConv2d(8, 12, 3, 2), nn.ReLU()), dim=12, stride=4, size=3)
     net = PredictionNet(trunk=trunk, head=head, classes=3)
     detector = make_detector({"inference.scales": "66", "data.max_proposals": "3000"}, net=net)
     return detector, exported(detector)
@@ -203,6 +203,7 @@ TRUNKS = [
     {"backbone.name": "resnet18", "head.kind": "mlp", "head.pooling": "max"},
     {"backbone.name": "mobilenet_v3_small"},
     {"backbone.name": "efficientnet_lite4"},
+    {"backbone.name": "efficientnet_lite4", "head.kind": "cut", "head.pixels": "64"},
     {"backbone.name": "efficientnet_lite4", "backbone.dilated": "true", "head.pooling": "max"},
 ]
 

@@ -5,17 +5,19 @@ import torch
 from torch import Tensor
 
 from tag2box.errors import InputError
-from tag2box.nets import ConditionalNet, Outputs, PredictionNet, build_trunk_and_head, draw_noise
+from tag2box.nets import ConditionalNet, Outputs, PredictionNet, RoIHead, Trunk, build_trunk_and_head, draw_noise
+from tag2box.nets.roi_head import CutHead
 
 IMAGES = torch.randint(0, 256, (2, 3, 48, 64), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
 BOXES = [torch.tensor([[0.0, 0, 64, 48], [8, 8, 40, 24], [30, 20, 50, 47]]), torch.tensor([[5.0, 5, 30, 40]])]
-KINDS = [("tiny", "align"), ("tiny", "max"), ("mobilenet_v3_small", "align")]  # both heads, both poolings
+# Both heads, both poolings, and a net that looks at regions cut out.
+KINDS = [("tiny", "align"), ("tiny", "max"), ("mobilenet_v3_small", "align"), ("mobilenet_v3_small", "cut")]
 every_kind = pytest.mark.parametrize(("name", "pooling"), KINDS)
 
 
 def _net(name: str = "tiny", pooling: str = "align", frozen: str = "early") -> ConditionalNet:
     torch.manual_seed(0)
-    trunk, head = build_trunk_and_head(name, weights="none", pooling=pooling, frozen=frozen, width=16)
+    trunk, head = _trunk_and_head(name, pooling, frozen)
     net = ConditionalNet(trunk=trunk, head=head, classes=3, noise_spread=1.0).eval()
     with torch.no_grad():
         net.mix.weight += 0.1 * torch.randn_like(net.mix.weight)  # no longer the identity
@@ -23,18 +25,49 @@ def _net(name: str = "tiny", pooling: str = "align", frozen: str = "early") -> C
     return net
 
 
+def _trunk_and_head(name: str, pooling: str, frozen: str = "early") -> tuple[Trunk, RoIHead]:
+    if pooling == "cut":
+        return build_trunk_and_head(name, weights="none", head="cut", width=16, pixels=32)
+    return build_trunk_and_head(name, weights="none", pooling=pooling, frozen=frozen, width=16)
+
+
 def _slow(net: ConditionalNet, noise: Tensor) -> Outputs:
-    """The paper's words: for each sample, noise beside conv5, a 1×1 convolution, RoI pooling, and the head."""
+    """The paper's words: for each sample, noise beside conv5, a 1×1 convolution, RoI pooling, and the head.
+
+    Where regions are cut out: the field's mean at four points of a region beside the region's vector.
+    """
     features = net.trunk.features(IMAGES)
     outputs = []
     for field in noise:
+        if isinstance(net.head, CutHead):
+            values = [_four_points(own[0], box) for own, rows in zip(field, BOXES, strict=True) for box in rows]
+            beside = torch.stack(values)[:, None, None, None]
+            mixed = net.mix(torch.cat([net.head.pool(features, BOXES), beside], dim=1))  # [ΣB, C' + 1, 1, 1]
+            outputs.append(net.predictor(net.head(mixed)))
+            continue
         mixed = net.mix(torch.cat([features, field], dim=1))  # [N, C' + 1, h, w] → [N, C', h, w]
         outputs.append(net.predictor(net.head(net.head.pool(mixed, BOXES))))
     return Outputs(*(torch.stack(samples) for samples in zip(*outputs, strict=True)))
 
 
+def _four_points(field: Tensor, box: Tensor) -> Tensor:
+    """The mean of a field [h, w] of cells of 16 pixels at a quarter and three quarters of a box's sides."""
+    x0, y0, x1, y1 = (side / 16 - 0.5 for side in box.tolist())
+    found = []
+    for a in (0.25, 0.75):
+        for b in (0.25, 0.75):
+            y = min(max(y0 + a * (y1 - y0), 0), len(field) - 1)
+            x = min(max(x0 + b * (x1 - x0), 0), field.shape[1] - 1)
+            top, left = int(y), int(x)
+            bottom, right = min(top + 1, len(field) - 1), min(left + 1, field.shape[1] - 1)
+            upper = (1 - x + left) * field[top, left] + (x - left) * field[top, right]
+            lower = (1 - x + left) * field[bottom, left] + (x - left) * field[bottom, right]
+            found.append((1 - y + top) * upper + (y - top) * lower)
+    return torch.stack(found).mean()
+
+
 def _noise(net: ConditionalNet, samples: int = 3) -> Tensor:
-    return draw_noise(net.trunk.features(IMAGES), samples, torch.Generator().manual_seed(1))
+    return draw_noise(net.head.cells(net.trunk.features(IMAGES)), samples, torch.Generator().manual_seed(1))
 
 
 def _assert_same(one: Outputs, other: Outputs) -> None:
@@ -81,10 +114,10 @@ def test_a_batch_of_samples_equals_a_pass_for_each(name: str, pooling: str):
     _assert_same(net(IMAGES, BOXES, noise=noise), joined)
 
 
-@pytest.mark.parametrize("name", ["tiny", "mobilenet_v3_small"])
+@pytest.mark.parametrize(("name", "pooling"), [kind for kind in KINDS if kind[1] != "max"])
 @pytest.mark.parametrize("times", [1, 10])  # proposals fewer than fc6's 16 outputs, and more
-def test_cached_pooled_features_give_the_same(name: str, times: int):
-    net, boxes = _net(name, frozen="all"), [rows.repeat(times, 1) for rows in BOXES]
+def test_cached_pooled_features_give_the_same(name: str, pooling: str, times: int):
+    net, boxes = _net(name, pooling, frozen="all"), [rows.repeat(times, 1) for rows in BOXES]
     noise, features = _noise(net), net.trunk.features(IMAGES)
     cached = net.from_pooled(net.head.pool(features, boxes), net.pool_noise(noise, boxes))
     wanted = net.from_features(features, boxes, noise=noise)
@@ -116,7 +149,7 @@ def test_max_pooling_is_not_linear_and_refused():
 @every_kind
 @torch.no_grad()
 def test_zero_noise_is_the_prediction_net_at_first(name: str, pooling: str):
-    trunk, head = build_trunk_and_head(name, weights="none", pooling=pooling, width=16)
+    trunk, head = _trunk_and_head(name, pooling)
     prediction = PredictionNet(trunk=trunk, head=head, classes=3).eval()
     conditional = ConditionalNet(trunk=trunk, head=head, classes=3).eval()
     conditional.predictor = prediction.predictor

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tag2box.errors import InputError
 from tag2box.nets import build_head, build_trunk_and_head
-from tag2box.nets.roi_head import ConvHead, MlpHead
+from tag2box.nets.roi_head import ConvHead, CutHead, MlpHead
 
 BOXES = torch.tensor([[0.0, 0, 64, 48], [8, 8, 40, 24], [30, 20, 31, 21], [50, 33, 96, 64]])
 
@@ -140,3 +140,62 @@ def test_fc6_by_weights_in_the_order_of_the_cells():
     inputs, factors = [pooled, *head.fc6.parameters()], torch.randn_like(wanted)
     ours, theirs = (torch.autograd.grad((one * factors).sum(), inputs) for one in (found, wanted))
     torch.testing.assert_close(ours, theirs)
+
+
+# ---- regions cut out
+
+
+@pytest.fixture
+def cut() -> CutHead:
+    torch.manual_seed(0)
+    trunk, head = build_trunk_and_head("mobilenet_v3_small", weights="none", head="cut", pixels=32, width=8)
+    assert trunk.frozen
+    assert isinstance(head, CutHead)
+    return head
+
+
+def test_a_region_is_seen_as_the_net_sees_it_alone(cut: CutHead):
+    """Of one colour, so that enlarging it changes nothing."""
+    picture, other = (
+        torch.randn(1, 3, 3, 4).repeat_interleave(32, dim=2).repeat_interleave(32, dim=3),
+        torch.randn(1, 3, 96, 128),
+    )
+    square = other[:, :, 32:64, 64:96] = picture[:, :, 32:64, 64:96]
+    inner = torch.tensor([[65.0, 33, 95, 63]])  # bilinear samples at the edge would see half of what is beside it
+    found = cut.pool(picture, [inner])
+    assert found.shape == (1, 576, 1, 1)
+    assert torch.equal(cut.pool(other, [inner]), found)
+    torch.testing.assert_close(found.flatten(1), cut.eye.top(cut.eye.body(square)).mean((2, 3)), rtol=1e-4, atol=1e-4)
+    assert not torch.equal(cut.pool(picture, [inner + 8]), found)
+
+
+def test_regions_of_several_pictures_come_picture_after_picture_and_in_pieces(cut: CutHead, monkeypatch):
+    pictures = torch.randn(2, 3, 60, 90)
+    boxes = [BOXES[:1], BOXES[:3] + 2]
+    both = cut.pool(pictures, boxes)
+    monkeypatch.setattr("tag2box.nets.region_eye.AT_ONCE_ON_CPU", 2)
+    each = [cut.pool(picture[None], [own]) for picture, own in zip(pictures, boxes, strict=True)]
+    torch.testing.assert_close(both, torch.cat(each), rtol=1e-4, atol=1e-4)
+    assert cut.pool(pictures, [BOXES[:0], BOXES[:0]]).shape == (0, 576, 1, 1)
+
+
+def test_what_looks_at_regions_never_learns(cut: CutHead):
+    learning = {name for name, parameter in cut.named_parameters() if parameter.requires_grad}
+    assert learning == {f"fc{number}.{part}" for number in (6, 7) for part in ("weight", "bias")}
+    picture, boxes = torch.randn(1, 3, 60, 90, requires_grad=True), [BOXES[:2]]
+    pooled = cut.eval().pool(picture, boxes)
+    assert not pooled.requires_grad
+    assert torch.equal(cut.train().pool(picture, boxes), pooled)  # nothing of it depends on the mode
+
+
+def test_noise_where_regions_are_cut_out_has_cells_of_sixteen_pixels(cut: CutHead):
+    assert cut.cells(torch.zeros(2, 3, 96, 130)).shape == (2, 3, 6, 9)
+    constant = torch.full((2, 1, 6, 9), 0.3)
+    pooled = cut.pool_noise(constant, [BOXES[:2], BOXES[:1]])
+    assert pooled.shape == (3, 1, 1, 1)
+    torch.testing.assert_close(pooled, torch.full_like(pooled, 0.3))
+
+
+def test_a_net_without_a_last_stage_cannot_look_at_regions():
+    with pytest.raises(InputError, match="backbone vgg11: expected one with a last stage"):
+        build_trunk_and_head("vgg11", weights="none", head="cut")

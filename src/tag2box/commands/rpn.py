@@ -45,6 +45,10 @@ def teach_to_propose(
     if not epochs > 0:
         raise InputError(f"expected --epochs of more than 0, found {epochs:g}")
     detector = open_detector(run, device)
+    if detector.recipe.head.kind == "cut":
+        raise InputError(
+            f"{run}: expected a detector that proposes from a map, found one that has none (head.kind cut)"
+        )
     file = out or (run / "weights" / NAME if run.is_dir() else run.with_name(NAME))
     _require_other(file, run)
     make_folder(file.parent)

@@ -27,11 +27,12 @@ from tag2box.engine.measure import refined_scorer
 from tag2box.engine.plan import Phase, phases, seed_for
 from tag2box.engine.record import Record, Report
 from tag2box.engine.stages import Evaluate, Stages
-from tag2box.engine.teacher import Looks, TeacherNet, look
+from tag2box.engine.teacher import Looks, TeacherNet, look, look_of_nets
 from tag2box.engine.views import Album, View
 from tag2box.errors import InputError
 from tag2box.files import atomic_path, write_atomically
 from tag2box.known import Known
+from tag2box.nets.roi_head import CutHead
 from tag2box.progress import progress
 from tag2box.proposals.store import ProposalStore
 
@@ -245,10 +246,7 @@ class Run:
         lessons = self.phases[self.phase].kind == "lessons"
         hints = settings.hints and not kept.exists()
         if lessons or hints:
-            if self.teacher is None:
-                self._call_teacher()
-            assert self.teacher is not None
-            self.looks = look(self.teacher, self.album, settings.regions, self.recipe.seed, self.fabric.autocast)
+            self.looks = self._look(lessons)
         if hints and self.fabric.is_global_zero and self.looks is not None:
             boxes = [self.album.proposals(index)[: settings.regions] for index in range(len(self.album))]
             number, seed, device = settings.hint_epochs, self.recipe.seed, self.fabric.device
@@ -259,6 +257,17 @@ class Run:
             self._take_hints()
         if not lessons:
             self._dismiss_teacher()
+
+    def _look(self, lessons: bool) -> Looks:
+        """What the teacher sees; where the nets look through the same eye, and no lessons are wanted, what they see."""
+        own, settings, seed = self.recipe.head, self.recipe.teacher, self.recipe.seed
+        theirs = (own.kind, self.recipe.backbone.name, self.recipe.backbone.weights, own.pixels)
+        if not lessons and self.album.keeps and theirs == ("cut", settings.name, settings.weights, settings.size):
+            return look_of_nets(self.nets.warm, self.album, settings.regions, seed, self.recipe.data.scales[0])
+        if self.teacher is None:
+            self._call_teacher()
+        assert self.teacher is not None
+        return look(self.teacher, self.album, settings.regions, seed, self.fabric.autocast)
 
     def _dismiss_teacher(self) -> None:
         self.teacher, self.looks = None, None
@@ -275,14 +284,16 @@ class Run:
 
     @torch.no_grad()
     def _some_features(self) -> Tensor:
-        """The trunk's map of one picture: how large its values are."""
+        """What the noise is put beside, of one picture: how large its values are."""
         view = self.album.view(0, self.recipe.data.scales[0])
         if view.pooled is not None or view.map is not None:
             kept = view.pooled if view.pooled is not None else view.map
             assert kept is not None
             return kept
         assert view.pixels is not None
-        return self.nets.warm.trunk.features(view.pixels[None])
+        net = self.nets.warm
+        features = net.trunk.features(view.pixels[None])
+        return net.head.pool(features, [view.boxes]) if isinstance(net.head, CutHead) else features
 
     def _learn(self, phase: Phase) -> None:
         """The steps of a phase that are left."""

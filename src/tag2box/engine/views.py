@@ -1,7 +1,7 @@
 """What the nets are shown: a picture at a scale, perhaps mirrored, with its proposals and tags.
 
 Where the trunk is frozen its features can be kept, computed once for each scale and side: pooled for every proposal
-where the pooling is linear, else the whole map.
+where the noise can follow the pooling, else the whole map.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ class View:
     size: tuple[int, int]
     """Width and height in pixels."""
     grid: tuple[int, int]
-    """Height and width of the trunk's map, for the noise."""
+    """Height and width of the noise that goes with it, in cells."""
     pixels: Tensor | None = None
     """RGB in 0–255 [3, H, W]; on a GPU with zeros to the right and below (`on_canvas`)."""
     map: Tensor | None = None
@@ -59,10 +59,13 @@ def show(
     scale: int,
     max_side: int,
     mirrored: bool = False,
-    stride: int,
+    cell: int,
     known: Decided | None = None,
 ) -> View:
-    """A picture uint8 [3, H, W] with proposals [B, 4] and tags [C] at a scale, its short side's length in pixels."""
+    """A picture uint8 [3, H, W] with proposals [B, 4] and tags [C] at a scale, its short side's length in pixels.
+
+    cell: side of a cell of noise in pixels (`RoIHead.cell`).
+    """
     pixels, x, y = resized(picture, scale, max_side)
     grown = torch.tensor([x, y, x, y])  # made on the device it would wait for all that is queued there
     grown = grown.to(proposals.device, non_blocking=True)
@@ -73,7 +76,7 @@ def show(
     known = None if known is None or given is None else known._replace(boxes=given)
     size = (pixels.shape[2], pixels.shape[1])
     pixels = on_canvas(pixels)
-    grid = (-(-pixels.shape[1] // stride), -(-pixels.shape[2] // stride))
+    grid = (-(-pixels.shape[1] // cell), -(-pixels.shape[2] // cell))
     return View(boxes, tags, size, grid, pixels=pixels, known=known)
 
 
@@ -113,6 +116,11 @@ class Album:
 
     def __len__(self) -> int:
         return len(self.dataset)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether features of a frozen trunk are kept, once they are computed."""
+        return self._kept is not None
 
     def settle(self) -> None:
         """Bring the pictures to the device once and for all, where `data.resident` says so; takes its time."""
@@ -187,7 +195,7 @@ class Album:
             scale=scale,
             max_side=self.data.max_side,
             mirrored=mirrored,
-            stride=self._trunk.stride,
+            cell=self._head.cell,
             known=self._what_is_known(index),
         )
         return replace(view, index=index)
@@ -234,8 +242,9 @@ class Album:
         assert view.pixels is not None
         with torch.autocast(self.device.type, enabled=False):  # the same whoever asks first: resumed runs depend on it
             features = self._trunk.features(view.pixels[None])  # [1, C', h, w]
-        grid = (features.shape[2], features.shape[3])
-        if self._head.linear:
+            cells = self._head.cells(features)
+        grid = (cells.shape[2], cells.shape[3])
+        if self._head.noise_follows:
             pooled = self._head.pool(features, [view.boxes]).half()
             return replace(view, grid=grid, pixels=None, pooled=pooled)
         return replace(view, grid=grid, pixels=None, map=features[0].half())

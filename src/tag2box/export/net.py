@@ -12,7 +12,7 @@ from torch.nn import functional
 from tag2box.inference import decode_boxes
 from tag2box.nets import PredictionNet, RoIHead
 from tag2box.nets.efficientnet_lite import SameConv2d
-from tag2box.nets.roi_head import ConvHead
+from tag2box.nets.roi_head import ConvHead, CutHead
 
 OPSET = 18
 """The first whose Resize can smooth as it shrinks a picture."""
@@ -79,6 +79,8 @@ class _Spelled(nn.Module):
         """The same from the trunk's map [1, C', h', w']."""
         head = self.head
         pooled = _pool(head, features, boxes)
+        if isinstance(head, CutHead):
+            pooled = head.eye.vectors(pooled)
         # ConvHead goes in pieces, whose number an exporter would fix.
         vectors = head.layers(pooled).mean((2, 3)) if isinstance(head, ConvHead) else head(pooled)
         outputs = self.predictor(vectors)
@@ -100,11 +102,15 @@ class _SpelledHead(_Spelled):
 
 
 def _pool(head: RoIHead, features: Tensor, boxes: Tensor) -> Tensor:
-    """`RoIHead.pool` of one picture. The exporter takes torchvision's RoIPool for another function and fails on it."""
+    """`RoIHead.pool` of one picture, or the regions that `CutHead` cuts out of it.
+
+    The exporter takes torchvision's RoIPool for another function and fails on it.
+    """
     count, scale = boxes.shape[0], 1 / head.stride
-    shape = (count, features.shape[1], head.size, head.size)
+    cells = head.eye.size if isinstance(head, CutHead) else head.size
+    shape = (count, features.shape[1], cells, cells)
     if head.pooling == "align":
-        size = {"output_height": head.size, "output_width": head.size, "spatial_scale": scale}
+        size = {"output_height": cells, "output_width": cells, "spatial_scale": scale}
         how = {"sampling_ratio": 2, "coordinate_transformation_mode": "half_pixel"}
         picture = torch.zeros(count, dtype=torch.long)
         return _operator("RoiAlign", (features, boxes, picture), shape, **size, **how)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from tag2box.nets.architectures import TRUNKS, Pooling
-from tag2box.nets.backbone import Frozen, Trunk, build_trunk
+from tag2box.nets.backbone import Frozen, Trunk, build_trunk, picture_trunk
 from tag2box.nets.conditional import ConditionalNet, draw_noise
 from tag2box.nets.prediction import Outputs, PredictionNet
 from tag2box.nets.roi_head import HeadKind, RoIHead, build_head
@@ -35,11 +35,15 @@ def build_trunk_and_head(
     pooling: Pooling | Literal["auto"] = "auto",
     size: int | None = None,
     width: int | None = None,
+    pixels: int = 128,
     dropout: float = 0.5,
 ) -> tuple[Trunk, RoIHead]:
     """A trunk and the head that goes with it, their weights read once: see `build_trunk` and `build_head`."""
     tensors = read_weights(name, weights)
-    trunk = build_trunk(name, weights=tensors, dilated=dilated, frozen=frozen)
+    if head == "cut":
+        trunk = picture_trunk(name)
+    else:
+        trunk = build_trunk(name, weights=tensors, dilated=dilated, frozen=frozen)
     made = build_head(
         name,
         weights=tensors,
@@ -48,6 +52,7 @@ def build_trunk_and_head(
         pooling=pooling,
         size=size,
         width=width,
+        pixels=pixels,
         dropout=dropout,
     )
     return trunk, made

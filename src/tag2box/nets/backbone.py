@@ -95,6 +95,12 @@ def build_trunk(
     )
 
 
+def picture_trunk(name: str) -> Trunk:
+    """In place of a trunk, where regions are cut out of the picture: the picture as the net called `name` takes it."""
+    parts = parts_of(name)
+    return Trunk(body=nn.Identity(), channels=3, stride=1, mean=parts.mean, std=parts.std)
+
+
 def _dilate(name: str, parts: Parts) -> None:
     if not parts.late:
         raise InputError(f"backbone {name}: expected dilated false, found true; its stride is {parts.stride} as it is")

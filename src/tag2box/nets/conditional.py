@@ -10,7 +10,8 @@ is linear,
 
 and the trunk's part of it is computed once for all K samples. Where the pooling is linear too (RoIAlign) it goes
 further: pool(W_f f + w_z z_k) = W_f pool(f) + w_z pool(z_k), and fc6 of a fully connected head is the last linear step.
-What is left to do K times is one channel of pooling and the layers after fc6.
+What is left to do K times is one channel of pooling and the layers after fc6. Where a fixed net looks at regions cut
+out (`CutHead`), its vectors are what is pooled: there the noise goes in after it, by the same equations.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from torch.nn import functional
 from tag2box.errors import InputError
 from tag2box.nets.backbone import Trunk
 from tag2box.nets.prediction import BoxPredictor, Outputs
-from tag2box.nets.roi_head import MlpHead, RoIHead
+from tag2box.nets.roi_head import CutHead, MlpHead, RoIHead
 
 
 def draw_noise(features: Tensor, samples: int, generator: torch.Generator | None = None) -> Tensor:
@@ -53,7 +54,7 @@ class ConditionalNet(nn.Module):
     def __init__(self, *, trunk: Trunk, head: RoIHead, classes: int, noise_spread: float = 0.1) -> None:
         super().__init__()
         self.trunk, self.head, self.classes = trunk, head, classes
-        self.mix = nn.Conv2d(trunk.channels + 1, trunk.channels, 1, bias=False)
+        self.mix = nn.Conv2d(head.channels + 1, head.channels, 1, bias=False)
         self.predictor = BoxPredictor(dim=head.dim, classes=classes)
         with torch.no_grad():
             nn.init.dirac_(self.mix.weight)
@@ -87,9 +88,11 @@ class ConditionalNet(nn.Module):
     ) -> Outputs:
         """The same from the trunk's maps [N, C', h, w]."""
         if noise is None:
-            noise = draw_noise(features, samples, generator)
+            noise = draw_noise(self.head.cells(features), samples, generator)
+        if isinstance(self.head, CutHead):
+            return self.from_pooled(self.head.pool(features, boxes), self.pool_noise(noise, boxes))
         mixed = functional.conv2d(features, self._map_weight)  # W_f f: [N, C', h, w]
-        if self.head.linear:
+        if self.head.noise_follows:
             return self._from_mixed(self.head.pool(mixed, boxes), self.pool_noise(noise, boxes))
         # With channels innermost, as RoIPool wants them on a GPU, and in the map's precision: there are K of it.
         shift = noise.permute(0, 1, 3, 4, 2) * self._noise_weight.flatten()  # [K, N, h, w, C']
@@ -99,14 +102,14 @@ class ConditionalNet(nn.Module):
 
     def pool_noise(self, noise: Tensor, boxes: Sequence[Tensor]) -> Tensor:
         """Each proposal's part of the noise, for `from_pooled`: [K, N, 1, h, w] → [K, ΣB_i, 1, size, size]."""
-        return _by_sample(self.head.pool(noise.flatten(0, 1), [*boxes] * len(noise)), len(noise))
+        return _by_sample(self.head.pool_noise(noise.flatten(0, 1), [*boxes] * len(noise)), len(noise))
 
     def from_pooled(self, pooled: Tensor, noise: Tensor) -> Outputs:
         """The same from the trunk's pooled features [B, C', size, size] and pooled noise [K, B, 1, size, size].
 
-        Equal to `forward` where the pooling is linear. The maximum of RoIPool is not, so it is refused.
+        Equal to `forward` where noise can follow the pooling. Through RoIPool's maximum it cannot, so that is refused.
         """
-        if not self.head.linear:
+        if not self.head.noise_follows:
             raise InputError("pooled features of the conditional net: expected --head.pooling align, found max")
         if isinstance(self.head, MlpHead) and self.head.dim < len(pooled):
             return self._after_fc6(self.head, self._folded_fc6(self.head.fc6, pooled), noise)
@@ -115,7 +118,7 @@ class ConditionalNet(nn.Module):
 
     @torch.no_grad()
     def scale_noise(self, features: Tensor) -> None:
-        """Multiply w_z by the spread of these maps, which differs: about 0.7 in VGG16, 7 in EfficientNet-Lite4."""
+        """Multiply w_z by the spread of these features, which differs: about 0.7 in VGG16, 7 in EfficientNet-Lite4."""
         self.mix.weight[:, -1] *= features.float().std()
 
     def _from_mixed(self, mixed: Tensor, noise: Tensor) -> Outputs:
@@ -127,18 +130,18 @@ class ConditionalNet(nn.Module):
 
     def _after_fc6(self, head: MlpHead, once: Tensor, noise: Tensor) -> Outputs:
         """fc6(mixed + w_z noise) is fc6(mixed), computed once [B, dim], and (fc6 · w_z) noise."""
-        weight = torch.einsum("dcs,c->ds", self._cells(head.fc6), self._noise_weight.flatten())  # [dim, size²]
+        weight = torch.einsum("dcs,c->ds", self._by_cell(head.fc6), self._noise_weight.flatten())  # [dim, size²]
         hidden = once + functional.linear(noise.flatten(2), weight)  # [K, B, dim]
         return self._predict(head.after_fc6(hidden))
 
     def _folded_fc6(self, fc6: nn.Linear, pooled: Tensor) -> Tensor:
         """fc6(W_f pooled) as (fc6 · W_f) pooled: cheaper where proposals outnumber fc6's outputs → [B, dim]."""
-        weight = torch.einsum("dcs,ci->dis", self._cells(fc6), self._map_weight[..., 0, 0])  # [dim, C', size²]
+        weight = torch.einsum("dcs,ci->dis", self._by_cell(fc6), self._map_weight[..., 0, 0])  # [dim, C', size²]
         return functional.linear(pooled.flatten(1), weight.flatten(1), fc6.bias)
 
-    def _cells(self, fc6: nn.Linear) -> Tensor:
+    def _by_cell(self, fc6: nn.Linear) -> Tensor:
         """fc6's weights by channel and cell [dim, C', size²]."""
-        return fc6.weight.view(len(fc6.weight), self.trunk.channels, -1)
+        return fc6.weight.view(len(fc6.weight), self.head.channels, -1)
 
     def _predict(self, vectors: Tensor) -> Outputs:
         outputs: Outputs = self.predictor(vectors)
