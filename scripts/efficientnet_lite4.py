@@ -21,15 +21,14 @@ from torch import Tensor
 
 from tag2box.errors import InputError
 from tag2box.files import require_writable, write_atomically
+from tag2box.nets.published import Layer, folded
 
 NAME = "tf_efficientnet_lite4.in1k"
-EPSILON = 1e-3
-"""Of TensorFlow's batch norm."""
 LICENCE = "EfficientNet-Lite4 by Google, weights of timm's tf_efficientnet_lite4.in1k, Apache-2.0; batch norm folded"
 
 
-def layers(state: Mapping[str, Tensor]) -> Iterator[tuple[str, str, str]]:
-    """Our name of each convolution, timm's, and that of the batch norm after it."""
+def timm_layers(state: Mapping[str, Tensor]) -> Iterator[Layer]:
+    """The layers by timm's names."""
     yield "stem", "conv_stem", "bn1"
     yield "dw0", "blocks.0.0.conv_dw", "blocks.0.0.bn1"
     yield "pw0", "blocks.0.0.conv_pw", "blocks.0.0.bn2"
@@ -43,19 +42,6 @@ def layers(state: Mapping[str, Tensor]) -> Iterator[tuple[str, str, str]]:
             for place, part in enumerate(("conv_pw", "conv_dw", "conv_pwl")):
                 yield f"{ours}.{place}", f"{theirs}.{part}", f"{theirs}.bn{place + 1}"
     yield "head", "conv_head", "bn2"
-
-
-def folded(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Timm's tensors by our names, with w · γ/σ for weights and β − μ · γ/σ for biases."""
-    found = {"fc.weight": state["classifier.weight"].float(), "fc.bias": state["classifier.bias"].float()}
-    for ours, convolution, norm in layers(state):
-        gamma, beta, mean, variance = (
-            state[f"{norm}.{part}"].float() for part in ("weight", "bias", "running_mean", "running_var")
-        )
-        factor = gamma / (variance + EPSILON).sqrt()
-        found[f"{ours}.weight"] = state[f"{convolution}.weight"].float() * factor[:, None, None, None]
-        found[f"{ours}.bias"] = beta - mean * factor
-    return found
 
 
 def fetched() -> dict[str, Tensor]:
@@ -80,7 +66,8 @@ def main() -> int:
     where = args.source or f"timm's {NAME}, over the network"
     try:
         require_writable(args.out)  # before the work
-        weights = folded(fetched() if args.source is None else load_file(args.source))
+        theirs = fetched() if args.source is None else load_file(args.source)
+        weights = folded(theirs, timm_layers(theirs), "classifier")
     except InputError as error:
         return _refuse(str(error))
     except ImportError:

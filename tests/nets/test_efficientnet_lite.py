@@ -1,4 +1,4 @@
-"""EfficientNet-Lite4: TensorFlow's padding by a slow loop, what is done in place, and the shared file."""
+"""EfficientNet-Lite: TensorFlow's padding by a slow loop, what is done in place, and the shared file."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tag2box.nets import build_trunk_and_head
-from tag2box.nets.efficientnet_lite import InvertedResidual, SameConv2d, efficientnet_lite4
+from tag2box.nets.efficientnet_lite import InvertedResidual, SameConv2d, efficientnet_lite
 
 FILE = Path(__file__).parents[2].parent / "shared" / "weights" / "efficientnet_lite4.safetensors"
 
@@ -43,7 +43,7 @@ def _slow(image: Tensor, kernel: Tensor, stride: int, dilation: int) -> Tensor:
 
 def test_the_cut_keeps_the_names_of_the_file():
     with torch.device("meta"):
-        trunk, top = efficientnet_lite4()
+        trunk, *_, top = efficientnet_lite("efficientnet_lite4")
     names = {*trunk.state_dict(), *top.state_dict()}
     assert {"stem.weight", "dw0.bias", "pw0.weight", "blocks.0.0.weight", "blocks.28.2.bias", "head.weight"} <= names
     assert len(names) == 182  # the file's 184 without fc

@@ -11,7 +11,8 @@ from safetensors.torch import load_file, save, save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tag2box.nets.efficientnet_lite import STAGES, SameConv2d, efficientnet_lite4
+from tag2box.nets.efficientnet_lite import SameConv2d, efficientnet_lite, stages
+from tag2box.nets.published import EPSILON, folded
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "efficientnet_lite4.py"
 _spec = spec_from_file_location("efficientnet_lite4_script", SCRIPT)
@@ -24,7 +25,8 @@ class Whole(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.body, self.top = efficientnet_lite4()
+        cut = efficientnet_lite("efficientnet_lite4")
+        self.body, self.top = cut.trunk, cut.top
         self.fc = nn.Linear(1280, 1000)
 
     def forward(self, pixels: Tensor) -> Tensor:
@@ -45,10 +47,10 @@ def theirs():
     torch.manual_seed(0)
     shapes = {name: value.shape for name, value in Whole().fc.named_parameters()}
     state = {f"classifier.{name}": torch.randn(shape) for name, shape in shapes.items()}
-    for stage, own in enumerate(STAGES, 1):
+    for stage, own in enumerate(stages("efficientnet_lite4")[1], 1):
         state |= dict.fromkeys(f"blocks.{stage}.{block}.conv_pw.weight" for block in range(own.blocks))
     modules = dict(Whole().body.named_modules()) | dict(Whole().top.named_modules())
-    for ours, convolution, norm in [*script.layers(state)]:
+    for ours, convolution, norm in [*script.timm_layers(state)]:
         weight = modules[ours].weight
         state[f"{convolution}.weight"] = torch.randn(weight.shape) * (2 / weight[0].numel()) ** 0.5
         channels = len(weight)
@@ -57,15 +59,19 @@ def theirs():
     return state
 
 
+def _folded(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return folded(state, script.timm_layers(state), "classifier")
+
+
 def test_folded_it_gives_what_batch_norm_gives(theirs):
-    folded = Whole().fill(script.folded(theirs))
-    plain = {ours: (convolution, norm) for ours, convolution, norm in script.layers(theirs)}
+    whole = Whole().fill(_folded(theirs))
+    plain = {ours: (convolution, norm) for ours, convolution, norm in script.timm_layers(theirs)}
     apart = Whole()
     named = {**dict(apart.body.named_modules()), **dict(apart.top.named_modules())}
 
     def normalised(norm):
         parts = [theirs[f"{norm}.{part}"].double() for part in ("running_mean", "running_var", "weight", "bias")]
-        return lambda module, inputs, output: functional.batch_norm(output, *parts, eps=script.EPSILON)
+        return lambda module, inputs, output: functional.batch_norm(output, *parts, eps=EPSILON)
 
     with torch.no_grad():
         for ours, (convolution, norm) in plain.items():
@@ -77,7 +83,7 @@ def test_folded_it_gives_what_batch_norm_gives(theirs):
         apart.fc.weight.copy_(theirs["classifier.weight"])
         apart.fc.bias.copy_(theirs["classifier.bias"])
         pixels = torch.randn(1, 3, 64, 96).double()  # what is compared is the folding, not the order of sums
-        found, wanted = folded.double()(pixels), apart.double().eval()(pixels)
+        found, wanted = whole.double()(pixels), apart.double().eval()(pixels)
     assert (found - wanted).abs().max() < 1e-3 * wanted.std()  # thirty layers of folded weights in single precision
 
 
@@ -123,6 +129,6 @@ def test_against_timm():
             nn.init.uniform_(module.weight, 0.5, 1.5)
             nn.init.normal_(module.bias)
     pixels = torch.randn(1, 3, 96, 64)
-    ours = Whole().fill(script.folded(net.state_dict()))
+    ours = Whole().fill(_folded(net.state_dict()))
     with torch.no_grad():
         torch.testing.assert_close(ours.double()(pixels.double()), net.double()(pixels.double()), rtol=1e-4, atol=1e-4)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from tag2box.nets.architectures import dilate
-from tag2box.nets.efficientnet_lite import InvertedResidual, SameConv2d, efficientnet_lite4
+from tag2box.nets.efficientnet_lite import InvertedResidual, SameConv2d, efficientnet_lite
 from tag2box.nets.products import by_products, is_product, relu6_
 from tag2box.nets.roi_head import build_head
 
@@ -50,8 +50,8 @@ def test_on_the_real_stage_in_half_precision_as_near_as_convolutions_are():
 
 
 def test_what_they_can_do():
-    assert is_product(efficientnet_lite4()[1])
-    assert not is_product(efficientnet_lite4()[0])
+    assert is_product(efficientnet_lite("efficientnet_lite4").top)
+    assert not is_product(efficientnet_lite("efficientnet_lite4").trunk)
     assert not is_product(build_head("resnet18", stride=16, weights=None).layers)
 
 

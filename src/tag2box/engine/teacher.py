@@ -42,7 +42,7 @@ class TeacherNet(nn.Module):
         super().__init__()
         parts = parts_of(name)
         if parts.top is None or parts.classifier is None:
-            raise InputError(f"teacher.name: expected resnet…, mobilenet… or efficientnet_lite4, found {name}")
+            raise InputError(f"teacher.name: expected resnet…, mobilenet… or efficientnet_lite…, found {name}")
         values = read_weights(name, weights, "teacher")
         self.eye = RegionEye(name, values, size)
         fill(parts.classifier, values, parts.classifier_prefix)
@@ -54,8 +54,8 @@ class TeacherNet(nn.Module):
     @torch.no_grad()
     def forward(self, image: Tensor, boxes: Tensor) -> Tensor:
         """What it makes of regions: a picture [3, H, W] in 0–255 and [R, 4] in its pixels → vectors [R, dim]."""
-        vectors: Tensor = self.eye((image.float()[None] - self.mean) / self.std, [boxes])
-        return vectors
+        seen: Tensor = self.eye((image.float()[None] - self.mean) / self.std, [boxes])
+        return seen.flatten(1)
 
     @torch.no_grad()
     def logits(self, vectors: Tensor) -> Tensor:
@@ -115,8 +115,8 @@ def look_of_nets(net: MilNet, album: Album, most: int, seed: int, scale: int) ->
             assert whole.pixels is not None
             large = torch.cat([regions(view.size, generator), regions(view.size, generator)[1:]]).to(view.boxes)
             seen = net.head.pool(net.trunk.features(whole.pixels[None]), [large])
-            wholes.append(seen.flatten(1).half())
-            proposals.append(view.pooled[:most].flatten(1))
+            wholes.append(seen.mean((2, 3)).half())
+            proposals.append(view.pooled[:most].float().mean((2, 3)).half())
             count_one()
     return Looks(proposals, torch.stack(wholes))
 

@@ -40,10 +40,7 @@ def build_trunk_and_head(
 ) -> tuple[Trunk, RoIHead]:
     """A trunk and the head that goes with it, their weights read once: see `build_trunk` and `build_head`."""
     tensors = read_weights(name, weights)
-    if head == "cut":
-        trunk = picture_trunk(name)
-    else:
-        trunk = build_trunk(name, weights=tensors, dilated=dilated, frozen=frozen)
+    trunk = picture_trunk(name) if head == "cut" else build_trunk(name, weights=tensors, dilated=dilated, frozen=frozen)
     made = build_head(
         name,
         weights=tensors,

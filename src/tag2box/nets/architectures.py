@@ -12,7 +12,7 @@ from torchvision.models import get_model
 from torchvision.ops import FrozenBatchNorm2d
 
 from tag2box.errors import InputError, did_you_mean
-from tag2box.nets.efficientnet_lite import EARLY_BLOCKS, LATE_BLOCKS, efficientnet_lite4
+from tag2box.nets.efficientnet_lite import FACTORS, LAST, efficientnet_lite
 from tag2box.nets.tiny import CHANNELS, STRIDE, tiny_body
 
 Pooling = Literal["max", "align"]
@@ -131,20 +131,17 @@ def _mobilenet(name: str, early: int, late: int, end: int, channels: int, top_ch
     )
 
 
-def _efficientnet_lite4() -> Parts:
-    body, top = efficientnet_lite4()
-    blocks = cast("nn.Sequential", body.get_submodule("blocks"))
-    early = (*body[:5], *blocks[:EARLY_BLOCKS])
+def _efficientnet_lite(name: str) -> Parts:
+    cut = efficientnet_lite(name)
     grey, spread = (127.0,) * 3, (128.0,) * 3
-    late = tuple(blocks[LATE_BLOCKS:])
     return Parts(
-        body=body,
-        channels=160,
-        early=early,
-        late=late,
-        top=top,
-        top_channels=1280,
-        classifier=nn.Linear(1280, 1000),
+        body=cut.trunk,
+        channels=cut.channels,
+        early=cut.early,
+        late=cut.late,
+        top=cut.top,
+        top_channels=LAST,
+        classifier=nn.Linear(LAST, 1000),
         classifier_prefix="fc.",
         whole_cells=True,
         mean=grey,
@@ -163,6 +160,6 @@ TRUNKS: dict[str, Callable[[], Parts]] = {
     "resnet50": partial(_resnet, "resnet50", 2048),
     "mobilenet_v3_small": partial(_mobilenet, "mobilenet_v3_small", 2, 4, 9, 48, 576),
     "mobilenet_v3_large": partial(_mobilenet, "mobilenet_v3_large", 4, 7, 13, 112, 960),
-    "efficientnet_lite4": _efficientnet_lite4,
+    **{name: partial(_efficientnet_lite, name) for name in FACTORS},
     "tiny": _tiny,
 }

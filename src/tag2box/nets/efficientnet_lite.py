@@ -1,11 +1,13 @@
-"""EfficientNet-Lite4, which torchvision lacks, with batch norm folded into its convolutions.
+"""EfficientNet-Lite, which torchvision lacks, with batch norm folded into its convolutions.
 
 Layers are named as in the weights file: `stem`, `dw0`, `pw0`, `blocks.i.{0,1,2}`, `head`. All of it is pretrained, so
 that what follows stride 16 can serve as a pretrained RoI head, where VGG16 often comes without its fully connected
 layers. Padding is TensorFlow's "same".
 """
 
+from collections.abc import Sequence
 from itertools import chain
+from math import ceil
 from typing import NamedTuple
 
 from torch import Tensor, nn
@@ -21,16 +23,43 @@ class Stage(NamedTuple):
     stride: int
 
 
-STAGES = (
-    Stage(4, 32, 3, 2),
-    Stage(4, 56, 5, 2),
-    Stage(6, 112, 3, 2),
-    Stage(6, 160, 5, 1),
-    Stage(8, 272, 5, 2),
-    Stage(1, 448, 3, 1),
+LITE0 = (
+    Stage(2, 24, 3, 2),
+    Stage(2, 40, 5, 2),
+    Stage(3, 80, 3, 2),
+    Stage(3, 112, 5, 1),
+    Stage(4, 192, 5, 2),
+    Stage(1, 320, 3, 1),
 )
-EARLY_BLOCKS, LATE_BLOCKS, TRUNK_BLOCKS = 4, 8, 20
-"""Blocks up to stride 4; up to stride 8; up to the last one at stride 16."""
+FIRST, LAST = 16, 1280
+"""Channels that enter Lite0's first stage; those of every net's last layer."""
+FACTORS = {
+    "efficientnet_lite0": (1.0, 1.0),
+    "efficientnet_lite1": (1.0, 1.1),
+    "efficientnet_lite2": (1.1, 1.2),
+    "efficientnet_lite4": (1.4, 1.8),
+}
+"""How much wider and deeper than Lite0 each is; stem, last stage's depth and last layer are the same in all."""
+EARLY_STAGES, LATE_STAGES, TRUNK_STAGES = 1, 2, 4
+"""Stages up to stride 4; up to stride 8; up to the last one at stride 16."""
+
+
+def stages(name: str) -> tuple[int, tuple[Stage, ...]]:
+    """Channels that enter the first stage, and the stages.
+
+    >>> stages("efficientnet_lite4")[0], [tuple(stage) for stage in stages("efficientnet_lite4")[1]]
+    (24, [(4, 32, 3, 2), (4, 56, 5, 2), (6, 112, 3, 2), (6, 160, 5, 1), (8, 272, 5, 2), (1, 448, 3, 1)])
+    """
+    width, depth = FACTORS[name]
+    *some, last = LITE0
+    deeper = [*(one._replace(blocks=ceil(depth * one.blocks)) for one in some), last]
+    return _rounded(width * FIRST), tuple(one._replace(channels=_rounded(width * one.channels)) for one in deeper)
+
+
+def _rounded(channels: float) -> int:
+    """To the nearest multiple of eight, as TensorFlow does it; never much less."""
+    nearest = max(8, int(channels + 4) // 8 * 8)
+    return nearest + 8 if nearest < 0.9 * channels else nearest
 
 
 class SameConv2d(nn.Conv2d):
@@ -82,27 +111,50 @@ def _relu6(values: Tensor) -> Tensor:
     return functional.relu6(values, inplace=not values.requires_grad)
 
 
-def efficientnet_lite4() -> tuple[nn.Sequential, nn.Sequential]:
-    """The net cut at the end of stride 16: the trunk (160 channels) and what follows it (1,280 channels, stride 2)."""
-    blocks = _blocks()
+class Cut(NamedTuple):
+    """A net cut at the end of stride 16."""
+
+    trunk: nn.Sequential
+    channels: int
+    """That it ends with."""
+    early: tuple[nn.Module, ...]
+    """Its layers up to stride 4."""
+    late: tuple[nn.Module, ...]
+    """And from the last stride on."""
+    top: nn.Sequential
+    """What follows it, with a stride of 2 and `LAST` channels."""
+
+
+def efficientnet_lite(name: str) -> Cut:
+    """The net of that name, `efficientnet_lite0` and so on."""
+    first, rows = stages(name)
+    blocks = _blocks(first, rows)
+    ends = [sum(row.blocks for row in rows[:number]) for number in range(len(rows) + 1)]  # blocks before each stage
     trunk = nn.Sequential()
     trunk.add_module("stem", SameConv2d(3, 32, 3, 2))
     trunk.add_module("stem_activation", nn.ReLU6())
     trunk.add_module("dw0", SameConv2d(32, 32, 3, groups=32))
     trunk.add_module("dw0_activation", nn.ReLU6())
-    trunk.add_module("pw0", SameConv2d(32, 24, 1))
-    trunk.add_module("blocks", blocks[:TRUNK_BLOCKS])  # a slice keeps the children's names
+    trunk.add_module("pw0", SameConv2d(32, first, 1))
+    start = tuple(trunk)
+    trunk.add_module("blocks", blocks[: ends[TRUNK_STAGES]])  # a slice keeps the children's names
     top = nn.Sequential()
-    top.add_module("blocks", blocks[TRUNK_BLOCKS:])
-    top.add_module("head", SameConv2d(448, 1280, 1))
+    top.add_module("blocks", blocks[ends[TRUNK_STAGES] :])
+    top.add_module("head", SameConv2d(rows[-1].channels, LAST, 1))
     top.add_module("head_activation", nn.ReLU6())
-    return trunk, top
+    return Cut(
+        trunk=trunk,
+        channels=rows[TRUNK_STAGES - 1].channels,
+        early=(*start, *blocks[: ends[EARLY_STAGES]]),
+        late=tuple(blocks[ends[LATE_STAGES] : ends[TRUNK_STAGES]]),
+        top=top,
+    )
 
 
-def _blocks() -> nn.Sequential:
-    firsts = [24, *(stage.channels for stage in STAGES)]  # channels that enter each stage
+def _blocks(first: int, rows: Sequence[Stage]) -> nn.Sequential:
+    firsts = [first, *(stage.channels for stage in rows)]  # channels that enter each stage
     return nn.Sequential(
-        *chain.from_iterable(_stage(before, stage) for before, stage in zip(firsts, STAGES, strict=False))
+        *chain.from_iterable(_stage(before, stage) for before, stage in zip(firsts, rows, strict=False))
     )
 
 

