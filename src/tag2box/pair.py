@@ -18,10 +18,11 @@ from tag2box.detector import Detector, open_detector
 from tag2box.detector_file import read_teacher
 from tag2box.engine.measure import sample_view
 from tag2box.engine.steps import Boxed
-from tag2box.engine.views import show
+from tag2box.engine.views import featured, show
 from tag2box.errors import InputError
 from tag2box.mil import Hints
 from tag2box.nets.conditional import ConditionalNet
+from tag2box.nets.roi_head import CutHead
 from tag2box.remembered import Recall, favoured, recall_of
 
 
@@ -89,6 +90,8 @@ class Pair:
             max_side=recipe.data.max_side,
             cell=self.detector.net.head.cell,
         )
+        if isinstance(self.conditional.head, CutHead):  # both nets look through the same eye: once will do
+            view = featured(view, self.conditional.trunk, self.conditional.head)
         if places is not None:
             places = places.to(device)
             view = replace(view, hints=Hints(places, torch.ones(places.shape[1], device=device)))

@@ -33,9 +33,8 @@ def conditional_outputs(net: ConditionalNet, views: Sequence[View], noise: Tenso
         outputs = net.from_features(_maps(views), boxes, noise=noise)
     else:
         features = net.trunk.features(_pixels(views))
-        height, width = net.head.cells(features).shape[
-            2:
-        ]  # VGG's pooling drops a last row that does not fill a cell; the grid has it
+        # VGG's pooling drops a last row that does not fill a cell; the grid has it.
+        height, width = net.head.cells(features).shape[2:]
         outputs = net.from_features(features, boxes, noise=noise[..., :height, :width])
     return _by_view(outputs, views, dim=1)
 

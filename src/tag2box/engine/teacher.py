@@ -106,17 +106,14 @@ def look_of_nets(net: MilNet, album: Album, most: int, seed: int, scale: int) ->
     proposals, wholes, most = list[Tensor](), list[Tensor](), min(most, album.data.max_proposals)
     with progress("looking at regions", len(album), unit="images") as count_one:
         for index in range(len(album)):
-            view, whole, generator = (
-                album.view(index, scale),
-                album.view(index, scale, fresh=True),
-                generator_for(seed, -4, index),
-            )
-            assert view.pooled is not None
+            kept, whole = album.view(index, scale), album.view(index, scale, fresh=True)
+            assert kept.pooled is not None
             assert whole.pixels is not None
-            large = torch.cat([regions(view.size, generator), regions(view.size, generator)[1:]]).to(view.boxes)
+            generator = generator_for(seed, -4, index)
+            large = torch.cat([regions(kept.size, generator), regions(kept.size, generator)[1:]]).to(kept.boxes)
             seen = net.head.pool(net.trunk.features(whole.pixels[None]), [large])
             wholes.append(seen.mean((2, 3)).half())
-            proposals.append(view.pooled[:most].float().mean((2, 3)).half())
+            proposals.append(kept.pooled[:most].float().mean((2, 3)).half())
             count_one()
     return Looks(proposals, torch.stack(wholes))
 

@@ -173,7 +173,7 @@ class Album:
         else:
             key = (index, scale, mirrored)
             if key not in kept:
-                kept[key] = self._featured(self._show(index, scale, mirrored))
+                kept[key] = featured(self._show(index, scale, mirrored), self._trunk, self._head)
             view = kept[key]
         view = self._hinted(view)
         return view if draw is None or view.known is not None else self._drawn(view, draw, seeded)
@@ -236,18 +236,20 @@ class Album:
             self._decided[index] = None if own is None else own.to(self.device)
         return self._decided.get(index)
 
-    @torch.no_grad()
-    def _featured(self, view: View) -> View:
-        """The view with features in place of pixels, in half precision: they are many."""
-        assert view.pixels is not None
-        with torch.autocast(self.device.type, enabled=False):  # the same whoever asks first: resumed runs depend on it
-            features = self._trunk.features(view.pixels[None])  # [1, C', h, w]
-            cells = self._head.cells(features)
-        grid = (cells.shape[2], cells.shape[3])
-        if self._head.noise_follows:
-            pooled = self._head.pool(features, [view.boxes]).half()
-            return replace(view, grid=grid, pixels=None, pooled=pooled)
-        return replace(view, grid=grid, pixels=None, map=features[0].half())
+
+@torch.no_grad()
+def featured(view: View, trunk: Trunk, head: RoIHead) -> View:
+    """The view with the features of a frozen trunk in place of pixels, in half precision: they are many."""
+    assert view.pixels is not None
+    device = view.pixels.device.type
+    with torch.autocast(device, enabled=False):  # the same whoever asks first: resumed runs depend on it
+        features = trunk.features(view.pixels[None])  # [1, C', h, w]
+        cells = head.cells(features)
+    grid = (cells.shape[2], cells.shape[3])
+    if head.noise_follows:
+        pooled = head.pool(features, [view.boxes]).half()
+        return replace(view, grid=grid, pixels=None, pooled=pooled)
+    return replace(view, grid=grid, pixels=None, map=features[0].half())
 
 
 def padded(images: Sequence[Tensor]) -> Tensor:
