@@ -20,7 +20,7 @@ def parser() -> Parser:
         "The run directory gets args.yaml, results.csv, results.png, samples/, report.html and weights/; its\n"
         "weights/best.safetensors is the whole detector. Stop it whenever you like; --resume goes on, to the bit.",
         "recipes:\n"
-        "  fast    a small trunk that stays fixed, its features kept: for a CPU, or a first try (default)\n"
+        "  fast    a small net that stays fixed, what it sees is kept: for a CPU, or a first try (default)\n"
         "  voc07   PASCAL VOC on one large GPU: EfficientNet-Lite4, from a file (voc07_vgg16: a draft with VGG16)\n"
         "  paper   the paper's settings: VGG16, five samples, six rounds, for a GPU\n"
         "  demo    the smallest, for the demo's pictures\n"
