@@ -48,7 +48,7 @@ def test_a_region_of_the_right_size_is_seen_as_it_is(teacher):
     """Even pixels: enlarging and averaging leave them as they are."""
     picture = torch.full((3, 64, 64), 90.0)
     pixels = (torch.full((1, 3, 32, 32), 90.0) - teacher.mean) / teacher.std
-    expected = teacher.classifier(teacher.eye.vectors(pixels))
+    expected = teacher.classifier(teacher.eye.vectors(pixels).flatten(1))
     found = teacher.logits(teacher(picture, torch.tensor([[16.0, 16, 48, 48]])))
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 

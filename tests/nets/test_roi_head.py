@@ -199,3 +199,21 @@ def test_noise_where_regions_are_cut_out_has_cells_of_sixteen_pixels(cut: CutHea
 def test_a_net_without_a_last_stage_cannot_look_at_regions():
     with pytest.raises(InputError, match="backbone vgg11: expected one with a last stage"):
         build_trunk_and_head("vgg11", weights="none", head="cut")
+
+
+def test_a_region_can_be_seen_in_cells():
+    """Each the mean of its part of the net's map, so their mean is what is seen of the whole."""
+    torch.manual_seed(0)
+    whole, cells = (
+        build_head("mobilenet_v3_small", weights="none", stride=1, kind="cut", pixels=64, size=size, width=8)
+        for size in (1, 2)
+    )
+    cells.eye.load_state_dict(whole.eye.state_dict())
+    picture, boxes = torch.randn(1, 3, 60, 90), [BOXES[:3]]
+    found = cells.pool(picture, boxes)
+    assert found.shape == (3, 576, 2, 2)
+    torch.testing.assert_close(found.mean((2, 3), keepdim=True), whole.pool(picture, boxes), rtol=1e-4, atol=1e-5)
+    left = cells.eye.top(cells.eye.body(torch.ones(1, 3, 64, 64)))[..., :1, :1]
+    torch.testing.assert_close(cells.eye.vectors(torch.ones(1, 3, 64, 64))[..., :1, :1], left, rtol=1e-4, atol=1e-5)
+    assert cells(found).shape == (3, 8)
+    assert cells.pool_noise(torch.full((1, 1, 4, 6), 0.3), boxes).shape == (3, 1, 2, 2)
