@@ -133,8 +133,13 @@ def run_twice(world, recipe, folder: Path, deaths=(), kills=0, known=None) -> li
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def assert_equal(folder: Path, before: tuple[str, ...] = (), anew: tuple[str, ...] = ()) -> None:
-    """The two runs are the same; `before` are stages before the usual ones, `anew` of a warm start learnt again."""
+def assert_equal(
+    folder: Path, before: tuple[str, ...] = (), anew: tuple[str, ...] = (), *, hints: bool = False
+) -> None:
+    """The two runs are the same; `before` are stages before the usual ones, `anew` of a warm start learnt again.
+
+    hints: whether a teacher has left any.
+    """
     whole, pieces = (folder / name / "weights" for name in ("whole", "pieces"))
     for name in ("last.safetensors", "best.safetensors", "conditional.safetensors"):
         assert (whole / name).read_bytes() == (pieces / name).read_bytes(), name
@@ -149,7 +154,7 @@ def assert_equal(folder: Path, before: tuple[str, ...] = (), anew: tuple[str, ..
     assert sorted(file.name for file in pieces.iterdir()) == [
         "best.safetensors",
         "conditional.safetensors",
-        *(["hints.safetensors"] if anew else []),
+        *(["hints.safetensors"] if anew or hints else []),
         "last.safetensors",
         "state.safetensors",
         "warm.safetensors",
@@ -230,7 +235,7 @@ SETUPS = {
     "proposals cut out": {
         "backbone": {"name": "mobilenet_v3_small"},
         "head": {"kind": "cut", "pixels": 32, "dropout": 0.3},
-        "teacher": {"name": "mobilenet_v3_small", "weights": "none", "size": 32, "regions": 6, "hint_epochs": 1},
+        "teacher": {"name": "mobilenet_v3_small", "weights": "none", "size": 32, "regions": 6, "epochs": 0},
     },
     "tags first, learning trunk, resident": {
         "backbone": {"frozen": "early"},
@@ -249,7 +254,8 @@ def test_killed_at_random_points_in_every_setup(world, make_recipe, tmp_path, se
     recipe = make_recipe(seed=seed, **SETUPS[setup])
     ends = run_twice(world, recipe, tmp_path, kills=KILLS)
     assert ends.count(-9) == KILLS
-    assert_equal(tmp_path, before=("tags",) if recipe.warm.tag_epochs else ())
+    before = ("tags",) if recipe.warm.tag_epochs else ()
+    assert_equal(tmp_path, before=before, hints=bool(recipe.teacher.name))
 
 
 def test_what_a_kill_left_half_written_is_swept_away(world, make_recipe, tmp_path):
