@@ -31,6 +31,7 @@ from tag2box.inference import (
     scale_boxes,
     select_detections,
 )
+from tag2box.looks import keep_looks
 from tag2box.nets import PredictionNet
 from tag2box.pictures import Picture, as_pictures, is_one, proposals_of_each
 from tag2box.pipeline import AHEAD, Pixels, count_workers, in_batches, run_ahead, size_of, worker_pool
@@ -299,6 +300,8 @@ def detect_dataset(
     told what to do than on one picture, and else one; where its memory is too small for so many, they go one by one.
     """
     settings, found = detector.settings(tta=tta), dict[int, Found]()
+    if store is not None and detector.recipe.data.keep_looks:
+        keep_looks(detector.net.head, store.path.parent)
 
     def look_at(some: Sequence[tuple[int, Pixels]]) -> list[tuple[int, Found]]:
         numbers, pixels = zip(*some, strict=True)

@@ -4,6 +4,7 @@ The prediction net does not know the tags, the conditional net does, and under d
 answers. Where the two disagree, or the answers among themselves, nobody should be sure.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tag2box.config import Recipe
+from tag2box.data.images import read_image
+from tag2box.data.records import TaggedImage
 from tag2box.detector import Detector, open_detector
 from tag2box.detector_file import read_teacher
 from tag2box.engine.measure import sample_view
 from tag2box.engine.steps import Boxed
 from tag2box.engine.views import featured, show
 from tag2box.errors import InputError
+from tag2box.looks import keep_looks
 from tag2box.mil import Hints
 from tag2box.nets.conditional import ConditionalNet
 from tag2box.nets.roi_head import CutHead
+from tag2box.proposals.store import ProposalStore
 from tag2box.remembered import Recall, favoured, recall_of
 
 
@@ -67,6 +72,21 @@ class Pair:
     def classes(self) -> tuple[str, ...]:
         """In the order of columns 1…C."""
         return self.detector.classes
+
+    def study_image(
+        self, image: TaggedImage, store: ProposalStore, read: Callable[[], NDArray[np.uint8]] | None = None
+    ) -> Study | None:
+        """Both nets on a picture of a data set; None where it has fewer proposals than tags, or none.
+
+        read: how to get its pixels, if not from its file now.
+        """
+        proposals = store[image.id][: self.recipe.data.max_proposals]
+        if len(proposals) < max(1, len(image.tags)):
+            return None
+        if self.recipe.data.keep_looks:
+            keep_looks(self.conditional.head, store.path.parent)
+        tags = np.array([name in image.tags for name in self.classes])
+        return self.study(read_image(image.path) if read is None else read(), proposals, tags, id=image.id)
 
     @torch.no_grad()
     def study(

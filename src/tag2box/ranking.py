@@ -87,10 +87,7 @@ def studies(pair: Pair, dataset: Dataset, store: ProposalStore) -> Iterator[tupl
     with worker_pool(2, processes=False) as pool:
         begun = run_ahead(lambda image: pool.submit(read_image, image.path), dataset, AHEAD)
         for image, pixels in begun:
-            proposals = store[image.id][: pair.recipe.data.max_proposals]
-            tags = np.array([name in image.tags for name in pair.classes])
-            enough = len(proposals) >= max(1, len(image.tags))
-            yield image, pair.study(pixels.result(), proposals, tags, id=image.id) if enough else None
+            yield image, pair.study_image(image, store, pixels.result)
 
 
 def doubts_of(

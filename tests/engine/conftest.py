@@ -71,7 +71,8 @@ def _make_world(
         truth.append(places)
         count = proposals if isinstance(proposals, int) else proposals[number % len(proposals)]
         boxes.append(_proposals(rng, size, places, count, parts))
-    file = folder / "proposals.safetensors"
+    file = folder / ".tag2box" / "proposals.safetensors"
+    file.parent.mkdir(exist_ok=True)
     write_store(file, [one.id for one in made], [one.size for one in made], {}, [len(one) for one in boxes], boxes)
     return World(Dataset(tuple(COLOURS), tuple(made)), ProposalStore(file), tuple(truth))
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from torch import nn
 
 from tag2box import cli
 from tag2box.config import Recipe
-from tag2box.detector import detect_dataset, load_detector
+from tag2box.detector import detect_dataset, load_detector, open_detector
 from tag2box.engine import learning, loop
 from tag2box.engine.checkpoint import read_state
 from tag2box.engine.forward import noise_for
@@ -27,6 +28,7 @@ from tag2box.engine.plan import generator_for
 from tag2box.errors import InputError, TrainingError
 from tag2box.nets.backbone import Trunk
 from tag2box.nets.mil import MilNet
+from tag2box.nets.region_eye import RegionEye
 from tag2box.nets.roi_head import MlpHead
 
 COLUMNS = {"stage", "map", "corloc", "seconds", "peak_memory_mb"}
@@ -247,6 +249,44 @@ def test_held_out_pictures_are_looked_at_as_a_detector_does(world, make_recipe, 
     assert len(found) == len(heard[-1])
     assert set(np.bincount(found.images)) == {3 * (most or 5)}  # thinned in no class
     np.testing.assert_allclose(np.sort(found.scores), np.sort(heard[-1].scores), atol=2e-3)  # half precision
+
+
+def test_what_training_has_seen_nobody_looks_at_again(make_world, make_recipe, tmp_path):
+    """Neither the same run once more, nor its detector, read from its file in half precision; and all say the same."""
+    world = make_world(tmp_path)  # what is seen is kept beside its proposals
+    recipe = make_recipe(
+        backbone={"name": "mobilenet_v3_small"},
+        head={"kind": "cut", "pixels": 32},
+        teacher={"name": "mobilenet_v3_small", "weights": "none", "size": 32, "regions": 6, "epochs": 0},
+        rounds={"number": 1},
+    )
+    runs = [tmp_path / name for name in ("first", "second")]
+    looks = mock.patch.object(RegionEye, "vectors", autospec=True, side_effect=RegionEye.vectors)
+    with looks as first:
+        train_run(world.dataset, world.store, recipe, runs[0], evaluate=lambda *_: {"map": 1.0}, device="cpu")
+    with looks as again:
+        train_run(world.dataset, world.store, recipe, runs[1], evaluate=lambda *_: {"map": 1.0}, device="cpu")
+        found = [detect_dataset(open_detector(run, "cpu"), world.dataset, world.store) for run in runs]
+    assert first.call_count >= 2 * len(world.dataset)  # proposals, and the whole with its crops
+    assert again.call_count == 0
+    (world.store.path.parent / "looks.sqlite").unlink()
+    found.append(detect_dataset(open_detector(runs[0], "cpu"), world.dataset, world.store))
+    for one in found[1:]:
+        np.testing.assert_array_equal(one.boxes, found[0].boxes)
+        np.testing.assert_array_equal(one.scores, found[0].scores)
+
+
+def test_nothing_is_kept_where_the_recipe_says_so(make_world, make_recipe, tmp_path):
+    world = make_world(tmp_path)
+    recipe = make_recipe(
+        backbone={"name": "mobilenet_v3_small"},
+        head={"kind": "cut", "pixels": 32},
+        data={"keep_looks": False},
+        rounds={"number": 0},
+    )
+    train_run(world.dataset, world.store, recipe, tmp_path / "run", device="cpu")
+    detect_dataset(open_detector(tmp_path / "run", "cpu"), world.dataset, world.store)
+    assert not [*tmp_path.rglob("looks*")]
 
 
 @pytest.mark.parametrize("frozen", ["all", "early"])

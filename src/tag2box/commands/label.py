@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-import numpy as np
 from rich.console import Console
 
 from tag2box import __version__
 from tag2box.commands.parts import Part, Source, Where, require_known_classes
 from tag2box.commands.reviewed import read_reviewed
-from tag2box.data import folder_of, read_image
+from tag2box.data import folder_of
 from tag2box.detections import Detections
 from tag2box.errors import InputError, require_choice
 from tag2box.evaluation.label_quality import LabelQuality, label_quality
@@ -133,11 +132,11 @@ def _agreed(pair: "Pair", part: Part, place: int) -> "Found":
     from tag2box.inference import Found
     from tag2box.labels.consensus import agreed
 
-    image, proposals = part.dataset[place], part.store[part.dataset[place].id]
-    if not image.tags or len(proposals) < len(image.tags):  # nothing to look for, or not enough to look at
+    image = part.dataset[place]
+    study = pair.study_image(image, part.store) if image.tags else None
+    if study is None:  # nothing to look for, or not enough to look at
         return Found(torch.zeros(0, 4), torch.zeros(0), torch.zeros(0, dtype=torch.long))
-    tags = np.array([name in image.tags for name in pair.classes])
-    return agreed(pair.study(read_image(image.path), proposals, tags, id=image.id))
+    return agreed(study)
 
 
 def _quality(labelled: LabelledSet, part: Part) -> dict[str, LabelQuality] | None:

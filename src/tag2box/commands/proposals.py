@@ -17,7 +17,7 @@ from tag2box.files import make_folder, require_writable, write_atomically
 from tag2box.proposals.compute import compute_proposals
 from tag2box.proposals.outside import import_proposals
 from tag2box.proposals.selective_search import preset as find_preset
-from tag2box.proposals.store import ProposalStore
+from tag2box.proposals.store import OURS, ProposalStore
 from tag2box.report.pictures import proposals_sheet
 
 
@@ -85,7 +85,7 @@ def report_recall(
 
 def store_path(data: Path, split: str, setting: str) -> Path:
     """Where the proposals of a data set are kept when nothing else is said."""
-    return folder_of(data) / ".tag2box" / f"proposals-{split}-{setting}.safetensors"
+    return folder_of(data) / OURS / f"proposals-{split}-{setting}.safetensors"
 
 
 def _require_free(path: Path, overwrite: bool) -> None:

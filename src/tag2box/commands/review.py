@@ -9,13 +9,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-import numpy as np
 from rich.console import Console
 
 from tag2box.commands.label import SCORES
 from tag2box.commands.parts import Part, Source, Where, require_known_classes, require_tagged, tagged
 from tag2box.commands.reviewed import COPY
-from tag2box.data import Dataset, TaggedImage, open_dataset, read_image
+from tag2box.data import Dataset, TaggedImage, open_dataset
 from tag2box.errors import InputError, name_some, require_choice, require_packages
 from tag2box.evaluation.tables import counted
 from tag2box.files import make_folder, require_writable
@@ -152,11 +151,8 @@ def _look_with(pair: "Pair", part: Part) -> "Callable[[TaggedImage], Look]":
     from tag2box.review.look import NOTHING, look_at
 
     def look(image: TaggedImage) -> "Look":
-        proposals = part.store[image.id][: pair.recipe.data.max_proposals]
-        if len(proposals) < len(image.tags):
-            return NOTHING
-        tags = np.array([name in image.tags for name in pair.classes])
-        return look_at(pair, pair.study(read_image(image.path), proposals, tags, id=image.id), image, SCORES)
+        study = pair.study_image(image, part.store)
+        return NOTHING if study is None else look_at(pair, study, image, SCORES)
 
     return look
 

@@ -32,6 +32,7 @@ from tag2box.engine.views import Album, View
 from tag2box.errors import InputError
 from tag2box.files import atomic_path, write_atomically
 from tag2box.known import Known
+from tag2box.looks import keep_looks
 from tag2box.nets.roi_head import CutHead
 from tag2box.progress import progress
 from tag2box.proposals.store import ProposalStore
@@ -110,6 +111,8 @@ class Run:
             raise InputError(f"optimiser.images: expected as many pictures in a step for each process, found {found}")
         torch.manual_seed(seed_for(recipe.seed))
         warm = build_warm(recipe, len(dataset.classes)).to(self.fabric.device)
+        if recipe.data.keep_looks:
+            keep_looks(warm.head, store.path.parent)
         self.nets = Nets(warm=warm)
         make = partial(Album, device=self.fabric.device, trunk=warm.trunk, head=warm.head)
         self.album = make(dataset, store, recipe.data, known=known)

@@ -30,6 +30,8 @@ ROWS = 1024
 """On a GPU proposals come in multiples of this."""
 CELL = 16
 """Side of a cell of noise where regions are cut out, in pixels: the stride of most maps."""
+Memory = Callable[[Tensor, Sequence[Tensor], Callable[[], Tensor]], Tensor]
+"""A picture, its regions, and how to look at them → what is seen, from the last time where there was one."""
 
 
 class RoIHead(nn.Module, ABC):
@@ -167,6 +169,8 @@ class CutHead(MlpHead):
     def __init__(self, *, eye: RegionEye, width: int, dropout: float = 0.5) -> None:
         super().__init__(channels=eye.dim, width=width, stride=1, size=eye.cells, pooling="align", dropout=dropout)
         self.eye = eye
+        self.memory: Memory | None = None
+        """Of what a CPU has seen (`tag2box.looks`); a GPU looks again in less time than a disk takes."""
 
     @property
     def cell(self) -> int:
@@ -174,9 +178,20 @@ class CutHead(MlpHead):
         return CELL
 
     def pool(self, features: Tensor, boxes: Sequence[Tensor]) -> Tensor:
-        """What the net makes of proposals: [N, 3, H, W] and N times [B_i, 4] → [ΣB_i, C', size, size]."""
+        """What the net makes of proposals: [N, 3, H, W] and N times [B_i, 4] → [ΣB_i, C', size, size].
+
+        Rounded to half precision, in which it is kept: so nothing depends on whether it was.
+        """
+        if features.is_cuda:
+            return self._look(features, boxes)
+        with torch.autocast(features.device.type, enabled=False):  # the same whoever asks first
+            if self.memory is None:
+                return self._look(features, boxes)
+            return self.memory(features, boxes, lambda: self._look(features, boxes))
+
+    def _look(self, features: Tensor, boxes: Sequence[Tensor]) -> Tensor:
         seen: Tensor = self.eye(features, boxes)
-        return seen
+        return seen.half().float()
 
     def pool_noise(self, noise: Tensor, boxes: Sequence[Tensor]) -> Tensor:
         """Their part of the noise: [N, 1, h, w] → [ΣB_i, 1, size, size]."""

@@ -27,6 +27,8 @@ from tag2box.errors import InputError, name_some
 from tag2box.files import atomic_path
 
 FORMAT = "tag2box proposals 1"
+OURS = ".tag2box"
+"""The folder in a data set's own where what is worked out of it is kept."""
 _ANEW = "make it anew with `tag2box proposals … --overwrite`"
 _ELSEWHERE = f"{_ANEW}, or another beside it with `tag2box proposals … --out`"
 _UPDATE = "bring it up to date with `tag2box proposals …`"
