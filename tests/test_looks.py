@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def built() -> CutHead:
-    return build(size=1)
+    return build()
 
 
 @pytest.fixture
@@ -37,10 +37,10 @@ def head(built: CutHead) -> CutHead:
     return deepcopy(built)
 
 
-def build(size: int, seed: int = 0) -> CutHead:
+def build(seed: int = 0, pixels: int = 32) -> CutHead:
     torch.manual_seed(seed)
     _, head = build_trunk_and_head(
-        "mobilenet_v3_small", weights="none", head="cut", pixels=32, size=size, width=4, dilated=False, frozen="all"
+        "mobilenet_v3_small", weights="none", head="cut", pixels=pixels, dilated=False, frozen="all"
     )
     assert isinstance(head, CutHead)
     return head.eval()
@@ -52,7 +52,7 @@ def picture(seed: int = 0) -> torch.Tensor:
 
 def looked(head: CutHead, pictures: torch.Tensor, boxes: torch.Tensor) -> tuple[torch.Tensor, int]:
     """What is seen, and at how many regions the net has looked for it."""
-    with mock.patch.object(RegionEye, "vectors", autospec=True, side_effect=RegionEye.vectors) as eye:
+    with mock.patch.object(RegionEye, "maps", autospec=True, side_effect=RegionEye.maps) as eye:
         seen = head.pool(pictures, [boxes])
     return seen, sum(len(call.args[1]) for call in eye.call_args_list)
 
@@ -71,11 +71,11 @@ def test_what_is_kept_is_what_was_seen(head: CutHead, folder: Path, rows: int):
 
 
 def test_nothing_else_is_taken_for_it(head: CutHead, folder: Path):
-    """Another picture, other regions or their order, another net, another number of cells."""
+    """Another picture, other regions or their order, another net, another enlargement."""
     keep_looks(head, folder)
     looked(head, picture(), BOXES)
-    other = build(size=1, seed=1)
-    finer = build(size=2)
+    other = build(seed=1)
+    finer = build(pixels=64)
     for one in (other, finer):
         keep_looks(one, folder)
     nearly = picture()

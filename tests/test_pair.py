@@ -28,7 +28,7 @@ def pair() -> Pair:
 
 
 def test_regions_are_looked_at_once_for_both_nets(pair: Pair):
-    with mock.patch.object(RegionEye, "vectors", autospec=True, side_effect=RegionEye.vectors) as looks:
+    with mock.patch.object(RegionEye, "maps", autospec=True, side_effect=RegionEye.maps) as looks:
         study = pair.study(PIXELS, PROPOSALS, np.array([True, False]))
     assert [len(call.args[1]) for call in looks.call_args_list] == [3]
     assert study.samples.shape == (5, 3)

@@ -33,12 +33,12 @@ class Head:
 
     kind: Literal["auto", "conv", "mlp", "cut"] = "auto"
     """conv: the net's last stage; mlp: two fully connected layers, as in the paper; auto: conv where there is one. cut:
-    the whole net, which stays as it is, sees each proposal cut out of the picture, and two fully connected layers
-    follow; mlp where a net has no last stage."""
+    the whole net sees each proposal cut out of the picture, and of it only the last block learns; mlp where a net has
+    no last stage."""
     pooling: Literal["auto", "max", "align"] = "auto"
     """max: RoIPool, as in the paper; align: RoIAlign."""
     size: int | None = None
-    """Cells a side of a pooled proposal; of one that is cut out by default 1."""
+    """Cells a side of a pooled proposal; of one that is cut out they are the net's own."""
     width: int | None = None
     """Of the fully connected layers."""
     pixels: int = 128
@@ -71,7 +71,7 @@ class Data:
     """Keep the features of a frozen trunk in memory: computed once for each scale and flip."""
     keep_looks: bool = True
     """With head.kind cut, on a CPU: keep what is seen of regions on the disk, beside the proposals, for whoever asks
-    next: of 100 regions by EfficientNet-Lite0 a quarter of a megabyte a picture for each of their cells."""
+    next: of 100 regions by EfficientNet-Lite0 two thirds of a megabyte a picture."""
     resident: Literal["auto", "on", "off"] = "auto"
     """Keep all decoded pictures on the device; auto: on a GPU, where they fit in half of its free memory."""
 
@@ -121,6 +121,9 @@ class Teacher:
     """Learning rate of that."""
     hints: bool = True
     """Seeds of the warm start are the boxes that explain what can be learnt of the tags from the teacher's view."""
+    common: float = 0.0
+    """Weight in the seeds of what a class's pictures have in common, on each of two maps of the whole picture, beside
+    what is learnt of regions, which has 1. 0: there are no maps."""
     hint_epochs: float = 8.0
     """Times that every picture is shown to learn that."""
 

@@ -46,7 +46,7 @@ def planted(pictures: int, seed: int = 0):
         wholes.append(seen(large))
         boxes.append(own)
         objects.append(thing)
-    return Looks(regions, torch.stack(wholes)), boxes, tags, torch.stack(objects)
+    return Looks(regions, torch.stack(wholes), [[]] * pictures), boxes, tags, torch.stack(objects)
 
 
 def test_the_planted_objects_are_found_from_tags_alone():
@@ -65,6 +65,20 @@ def test_the_same_seed_gives_the_same_hints():
     one, same, other = (find_places(looks, boxes, tags, epochs=2, seed=seed, device=CPU) for seed in (0, 0, 1))
     assert all(map(torch.equal, one, same))
     assert not all(map(torch.equal, one, other))
+
+
+def test_what_pictures_have_in_common_weighs_as_it_is_told(monkeypatch):
+    looks, boxes, tags, _ = planted(6)
+    looks = looks._replace(maps=[[torch.zeros(1, 2, 2), torch.ones(1, 2, 2)]] * 6)
+    said = [[torch.full((61, 3), value)] * 6 for value in (0.2, 0.8)]
+    monkeypatch.setattr(
+        "tag2box.engine.hints.common_in", lambda maps, *rest: said[int(maps[0].max())] if rest[1] == "sizes" else None
+    )
+    how = {"epochs": 1, "seed": 0, "device": CPU}
+    alone = find_places(looks, boxes, tags, **how)
+    both = find_places(looks, boxes, tags, sizes="sizes", common=0.5, **how)
+    for one, other in zip(alone, both, strict=True):
+        torch.testing.assert_close(other.float(), (one.float() + 0.5 * 0.2 + 0.5 * 0.8) / 2, atol=1e-3, rtol=0)
 
 
 def test_a_picture_without_regions_has_no_hints():

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 
 import pytest
 import torch
+from torch import nn
 
 from tag2box.engine import loop
 from tag2box.engine.checkpoint import read_state
@@ -48,7 +49,7 @@ def test_a_region_of_the_right_size_is_seen_as_it_is(teacher):
     """Even pixels: enlarging and averaging leave them as they are."""
     picture = torch.full((3, 64, 64), 90.0)
     pixels = (torch.full((1, 3, 32, 32), 90.0) - teacher.mean) / teacher.std
-    expected = teacher.classifier(teacher.eye.vectors(pixels).flatten(1))
+    expected = teacher.classifier(teacher.eye.net(pixels).mean((2, 3)))
     found = teacher.logits(teacher(picture, torch.tensor([[16.0, 16, 48, 48]])))
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
@@ -94,13 +95,16 @@ def test_nets_with_the_same_eye_have_seen_it_all(world, make_recipe, make_nets):
     backbone, head = {"name": "mobilenet_v3_small"}, {"kind": "cut", "pixels": 32}
     nets = make_nets(world, make_recipe(backbone=backbone, head=head, data={"max_proposals": 9}))
     teacher = TeacherNet("mobilenet_v3_small", "none", 32)
-    teacher.eye.load_state_dict(nets.warm.head.eye.state_dict())
+    own = nn.Sequential(*nets.warm.head.eye.net, *nets.warm.head.layers)
+    teacher.eye.net.load_state_dict(own.state_dict())
     for index in range(len(nets.album)):
         scale = min(nets.album.dataset[index].size)
-        wanted, found = look(teacher, nets.album, 5, 0, nullcontext), look_of_nets(nets.warm, nets.album, 5, 0, scale)
+        wanted = look(teacher, nets.album, 5, 0, nullcontext, mapped=True)
+        found = look_of_nets(nets.warm, nets.album, 5, 0, scale, mapped=True)
         assert len(found.proposals[index]) == 5
         torch.testing.assert_close(found.proposals[index], wanted.proposals[index], rtol=0.01, atol=0.01)
         torch.testing.assert_close(found.wholes[index], wanted.wholes[index], rtol=0.01, atol=0.01)
+        assert [len(one) for one in found.maps[index]] == [len(one) for one in wanted.maps[index]] == [48, 96]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +122,7 @@ def test_no_region_is_looked_at_twice(world, make_recipe, tmp_path, monkeypatch,
     calls = []
     for name in ("look", "look_of_nets"):
         there = getattr(loop, name)
-        monkeypatch.setattr(loop, name, lambda *args, name=name, there=there: calls.append(name) or there(*args))
+        monkeypatch.setattr(loop, name, lambda *args, _=(name, there), **how: calls.append(_[0]) or _[1](*args, **how))
     sections = {
         "backbone": {"name": "mobilenet_v3_small", "frozen": "all"},
         "head": {"kind": "cut", "pixels": 32},

@@ -27,7 +27,7 @@ def _net(name: str = "tiny", pooling: str = "align", frozen: str = "early") -> C
 
 def _trunk_and_head(name: str, pooling: str, frozen: str = "early") -> tuple[Trunk, RoIHead]:
     if pooling == "cut":
-        return build_trunk_and_head(name, weights="none", head="cut", width=16, pixels=32)
+        return build_trunk_and_head(name, weights="none", head="cut", pixels=32)
     return build_trunk_and_head(name, weights="none", pooling=pooling, frozen=frozen, width=16)
 
 

@@ -4,7 +4,8 @@ import math
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torchvision.ops import roi_align
 
 from tag2box.errors import InputError
 from tag2box.nets import build_head, build_trunk_and_head
@@ -148,7 +149,7 @@ def test_fc6_by_weights_in_the_order_of_the_cells():
 @pytest.fixture
 def cut() -> CutHead:
     torch.manual_seed(0)
-    trunk, head = build_trunk_and_head("mobilenet_v3_small", weights="none", head="cut", pixels=32, width=8)
+    trunk, head = build_trunk_and_head("mobilenet_v3_small", weights="none", head="cut", pixels=32)
     assert trunk.frozen
     assert isinstance(head, CutHead)
     return head
@@ -163,9 +164,9 @@ def test_a_region_is_seen_as_the_net_sees_it_alone(cut: CutHead):
     square = other[:, :, 32:64, 64:96] = picture[:, :, 32:64, 64:96]
     inner = torch.tensor([[65.0, 33, 95, 63]])  # bilinear samples at the edge would see half of what is beside it
     found = cut.pool(picture, [inner])
-    assert found.shape == (1, 576, 1, 1)
+    assert found.shape == (1, 96, 1, 1)
     assert torch.equal(cut.pool(other, [inner]), found)
-    torch.testing.assert_close(found.flatten(1), cut.eye.top(cut.eye.body(square)).mean((2, 3)), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(found, cut.eye.net(square), rtol=1e-3, atol=1e-4)  # kept in half precision
     assert not torch.equal(cut.pool(picture, [inner + 8]), found)
 
 
@@ -175,13 +176,13 @@ def test_regions_of_several_pictures_come_picture_after_picture_and_in_pieces(cu
     both = cut.pool(pictures, boxes)
     monkeypatch.setattr("tag2box.nets.region_eye.AT_ONCE_ON_CPU", 2)
     each = [cut.pool(picture[None], [own]) for picture, own in zip(pictures, boxes, strict=True)]
-    torch.testing.assert_close(both, torch.cat(each), rtol=1e-4, atol=1e-4)
-    assert cut.pool(pictures, [BOXES[:0], BOXES[:0]]).shape == (0, 576, 1, 1)
+    torch.testing.assert_close(both, torch.cat(each), rtol=1e-3, atol=1e-4)
+    assert cut.pool(pictures, [BOXES[:0], BOXES[:0]]).shape == (0, 96, 1, 1)
 
 
-def test_what_looks_at_regions_never_learns(cut: CutHead):
+def test_what_looks_at_regions_never_learns_and_its_last_block_does(cut: CutHead):
     learning = {name for name, parameter in cut.named_parameters() if parameter.requires_grad}
-    assert learning == {f"fc{number}.{part}" for number in (6, 7) for part in ("weight", "bias")}
+    assert learning == {f"layers.{name}" for name, _ in cut.layers.named_parameters()} != set()
     picture, boxes = torch.randn(1, 3, 60, 90, requires_grad=True), [BOXES[:2]]
     pooled = cut.eval().pool(picture, boxes)
     assert not pooled.requires_grad
@@ -196,24 +197,15 @@ def test_noise_where_regions_are_cut_out_has_cells_of_sixteen_pixels(cut: CutHea
     torch.testing.assert_close(pooled, torch.full_like(pooled, 0.3))
 
 
-def test_a_net_without_a_last_stage_cannot_look_at_regions():
-    with pytest.raises(InputError, match="backbone vgg11: expected one with a last stage"):
-        build_trunk_and_head("vgg11", weights="none", head="cut")
-
-
-def test_a_region_can_be_seen_in_cells():
-    """Each the mean of its part of the net's map, so their mean is what is seen of the whole."""
+def test_before_it_learns_it_gives_what_the_whole_net_gives():
+    """Up to half precision, to which what is fixed is rounded."""
     torch.manual_seed(0)
-    whole, cells = (
-        build_head("mobilenet_v3_small", weights="none", stride=1, kind="cut", pixels=64, size=size, width=8)
-        for size in (1, 2)
-    )
-    cells.eye.load_state_dict(whole.eye.state_dict())
-    picture, boxes = torch.randn(1, 3, 60, 90), [BOXES[:3]]
-    found = cells.pool(picture, boxes)
-    assert found.shape == (3, 576, 2, 2)
-    torch.testing.assert_close(found.mean((2, 3), keepdim=True), whole.pool(picture, boxes), rtol=1e-4, atol=1e-5)
-    left = cells.eye.top(cells.eye.body(torch.ones(1, 3, 64, 64)))[..., :1, :1]
-    torch.testing.assert_close(cells.eye.vectors(torch.ones(1, 3, 64, 64))[..., :1, :1], left, rtol=1e-4, atol=1e-5)
-    assert cells(found).shape == (3, 8)
-    assert cells.pool_noise(torch.full((1, 1, 4, 6), 0.3), boxes).shape == (3, 1, 2, 2)
+    head = build_head("mobilenet_v3_small", weights="none", stride=1, kind="cut", pixels=64).eval()
+    assert isinstance(head, CutHead)
+    picture, box = torch.randn(1, 3, 70, 70), torch.tensor([[2.0, 3, 66, 67]])
+    region = roi_align(picture, [box], 64, sampling_ratio=2, aligned=True)
+    whole = nn.Sequential(*head.eye.net, *head.layers)
+    with torch.no_grad():
+        found, wanted = head(head.pool(picture, [box])), whole(region).mean((2, 3))
+    assert found.shape == (1, head.dim) == (1, 576)
+    torch.testing.assert_close(found, wanted, rtol=0.01, atol=0.01)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from tag2box.engine.common import common_in
 from tag2box.engine.plan import generator_for, seed_for
 from tag2box.engine.teacher import Looks
 from tag2box.explaining import agreed, explained
@@ -61,11 +62,20 @@ class RegionNet(nn.Module):
 
 
 def find_places(
-    looks: Looks, boxes: Sequence[Tensor], tags: Tensor, *, epochs: float, seed: int, device: torch.device
+    looks: Looks,
+    boxes: Sequence[Tensor],
+    tags: Tensor,
+    *,
+    epochs: float,
+    seed: int,
+    device: torch.device,
+    sizes: Sequence[tuple[int, int]] = (),
+    common: float = 0.0,
 ) -> list[Tensor]:
     """How much speaks for each of a picture's regions being all of an object of each class: N times [R_i, C], −1…1.
 
-    boxes: of the regions looked at, N times [R_i, 4]; tags: bool [N, C], all that is learnt from.
+    boxes: of the regions looked at, N times [R_i, 4]; tags: bool [N, C], all that is learnt from. common: weight of
+    what pictures of a class have in common on each of their maps, in which case `sizes` are pictures' width and height.
     """
     torch.manual_seed(seed_for(seed, -5))
     scale = Scale(looks.wholes).to(device)
@@ -75,7 +85,22 @@ def find_places(
     with torch.no_grad():
         seen = zip(looks.proposals, boxes, strict=True)
         places = [_places(net, wholes, vectors.to(device), own.to(device)).half() for vectors, own in seen]
-    return [one.cpu() for one in places]  # not one by one: a GPU would wait for each
+    places = [one.cpu() for one in places]  # not one by one: a GPU would wait for each
+    return _with_common(places, looks.maps, boxes, sizes, tags, common) if common else places
+
+
+def _with_common(
+    places: Sequence[Tensor],
+    maps: Sequence[Sequence[Tensor]],
+    boxes: Sequence[Tensor],
+    sizes: Sequence[tuple[int, int]],
+    tags: Tensor,
+    weight: float,
+) -> list[Tensor]:
+    """The mean of what speaks for regions, in which each map's say has that weight and the vectors' has 1."""
+    levels = [common_in(level, [own.cpu() for own in boxes], sizes, tags) for level in zip(*maps, strict=True)]
+    each = zip(places, *levels, strict=True)
+    return [((own.float() + weight * sum(more)) / (1 + weight * len(more))).half() for own, *more in each]
 
 
 def _places(net: RegionNet, wholes: nn.Module, vectors: Tensor, boxes: Tensor) -> Tensor:

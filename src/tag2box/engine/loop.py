@@ -253,7 +253,16 @@ class Run:
         if hints and self.fabric.is_global_zero and self.looks is not None:
             boxes = [self.album.proposals(index)[: settings.regions] for index in range(len(self.album))]
             number, seed, device = settings.hint_epochs, self.recipe.seed, self.fabric.device
-            places = find_places(self.looks, boxes, self.album.tags, epochs=number, seed=seed, device=device)
+            places = find_places(
+                self.looks,
+                boxes,
+                self.album.tags,
+                epochs=number,
+                seed=seed,
+                device=device,
+                sizes=[image.size for image in self.album.dataset],
+                common=settings.common,
+            )
             remembered.save_places(kept, places, boxes, self.album.dataset.ids)
         self.fabric.barrier()
         if settings.hints:
@@ -264,13 +273,16 @@ class Run:
     def _look(self, lessons: bool) -> Looks:
         """What the teacher sees; where the nets look through the same eye, and no lessons are wanted, what they see."""
         own, settings, seed = self.recipe.head, self.recipe.teacher, self.recipe.seed
+        mapped = settings.hints and settings.common > 0
         theirs = (own.kind, self.recipe.backbone.name, self.recipe.backbone.weights, own.pixels)
-        if not lessons and self.album.keeps and theirs == ("cut", settings.name, settings.weights, settings.size):
-            return look_of_nets(self.nets.warm, self.album, settings.regions, seed, self.recipe.data.scales[0])
+        alike = theirs == ("cut", settings.name, settings.weights, settings.size)
+        if alike and not lessons and self.album.keeps and (self.phase, self.step) == (0, 0):  # before it learns
+            scale = self.recipe.data.scales[0]
+            return look_of_nets(self.nets.warm, self.album, settings.regions, seed, scale, mapped=mapped)
         if self.teacher is None:
             self._call_teacher()
         assert self.teacher is not None
-        return look(self.teacher, self.album, settings.regions, seed, self.fabric.autocast)
+        return look(self.teacher, self.album, settings.regions, seed, self.fabric.autocast, mapped=mapped)
 
     def _dismiss_teacher(self) -> None:
         self.teacher, self.looks = None, None

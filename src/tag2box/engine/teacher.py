@@ -11,7 +11,7 @@ Looking costs far more than all that follows, so every region is looked at once,
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -22,12 +22,16 @@ from tag2box.engine.plan import generator_for
 from tag2box.engine.tags import regions
 from tag2box.engine.views import Album, View, padded
 from tag2box.errors import InputError
+from tag2box.inference import resized
 from tag2box.nets.architectures import parts_of
 from tag2box.nets.mil import MilNet
-from tag2box.nets.region_eye import RegionEye
+from tag2box.nets.region_eye import RegionEye, coarse_blocks, maps_at, whole_net
+from tag2box.nets.roi_head import CutHead
 from tag2box.nets.weights import fill, read_weights
 from tag2box.progress import progress
 
+MAP_SIDE = 384
+"""Short side in pixels at which the teacher sees a whole picture as a map."""
 SOFTNESS = 2.0
 """What logits are divided by: of classes that the teacher finds unlikely it still says which are the less so."""
 
@@ -44,9 +48,10 @@ class TeacherNet(nn.Module):
         if parts.top is None or parts.classifier is None:
             raise InputError(f"teacher.name: expected resnet…, mobilenet… or efficientnet_lite…, found {name}")
         values = read_weights(name, weights, "teacher")
-        self.eye = RegionEye(name, values, size)
+        self.eye = RegionEye(whole_net(name, values), size)
+        self.levels = coarse_blocks(self.eye.net)
         fill(parts.classifier, values, parts.classifier_prefix)
-        self.classifier, self.dim = parts.classifier.eval().requires_grad_(False), self.eye.dim
+        self.classifier, self.dim = parts.classifier.eval().requires_grad_(False), self.eye.channels
         self.classes = [one.out_features for one in parts.classifier.modules() if isinstance(one, nn.Linear)][-1]
         self.register_buffer("mean", torch.tensor(parts.mean).view(3, 1, 1))
         self.register_buffer("std", torch.tensor(parts.std).view(3, 1, 1))
@@ -55,7 +60,13 @@ class TeacherNet(nn.Module):
     def forward(self, image: Tensor, boxes: Tensor) -> Tensor:
         """What it makes of regions: a picture [3, H, W] in 0–255 and [R, 4] in its pixels → vectors [R, dim]."""
         seen: Tensor = self.eye((image.float()[None] - self.mean) / self.std, [boxes])
-        return seen.flatten(1)
+        return seen.mean((2, 3))
+
+    @torch.no_grad()
+    def maps(self, image: Tensor) -> list[Tensor]:
+        """Of a whole picture [3, H, W] in 0–255: see `maps_at`."""
+        shown, _, _ = resized(image, MAP_SIDE, 2 * MAP_SIDE)
+        return maps_at(self.eye.net, self.levels, (shown[None] - self.mean) / self.std)
 
     @torch.no_grad()
     def logits(self, vectors: Tensor) -> Tensor:
@@ -71,17 +82,27 @@ class Looks(NamedTuple):
     """Of each picture's first proposals, in their order [R_i, dim]."""
     wholes: Tensor
     """Of the whole picture and large crops of it [N, V, dim]."""
+    maps: list[list[Tensor]]
+    """Of the whole picture on the CPU, the finer first [D, h, w] each (`maps_at`); none where nobody asks."""
 
 
 def look(
-    teacher: TeacherNet, album: Album, most: int, seed: int, autocast: Callable[[], AbstractContextManager[Any]]
+    teacher: TeacherNet,
+    album: Album,
+    most: int,
+    seed: int,
+    autocast: Callable[[], AbstractContextManager[Any]],
+    *,
+    mapped: bool = False,
 ) -> Looks:
     """The teacher looks at every picture: at its first `most` proposals, and at the whole and large crops.
 
-    autocast: under which it does so, as `Fabric.autocast`. What it sees stays on a GPU where it fits in a quarter of
-    what is free there: fetched picture by picture, the GPU waited as long for the host as it worked.
+    mapped: at the whole as a map, too. autocast: under which it does so, as `Fabric.autocast`. What it sees stays on a
+    GPU where it fits in a quarter of what is free there: fetched picture by picture, the GPU waited as long for the
+    host as it worked.
     """
-    proposals, wholes, most = list[Tensor](), list[Tensor](), min(most, album.data.max_proposals)
+    proposals, wholes, maps = list[Tensor](), list[Tensor](), list[list[Tensor]]()
+    most = min(most, album.data.max_proposals)
     stays = 4 * (2 * teacher.dim * most * len(album)) <= free_bytes(album.device)  # two bytes a number
     with progress("the teacher looks", len(album), unit="images") as count_one:
         for index in range(len(album)):
@@ -93,17 +114,23 @@ def look(
             filled = torch.cat([cut, cut[:1].expand(number - len(cut), -1)])
             with autocast():
                 seen = teacher(album.picture(index), filled)[: len(cut)].half()
+                maps.append(teacher.maps(album.picture(index)) if mapped else [])
             seen = seen if stays else seen.cpu().pin_memory()
             wholes.append(seen[: len(large)].clone())
             proposals.append(seen[len(large) :])
             count_one()
-    return Looks(proposals, torch.stack(wholes))
+    return Looks(proposals, torch.stack(wholes), maps)
 
 
 @torch.no_grad()
-def look_of_nets(net: MilNet, album: Album, most: int, seed: int, scale: int) -> Looks:
-    """The same through the eye of the nets themselves (`CutHead`): what it sees of proposals is kept in the album."""
-    proposals, wholes, most = list[Tensor](), list[Tensor](), min(most, album.data.max_proposals)
+def look_of_nets(net: MilNet, album: Album, most: int, seed: int, scale: int, *, mapped: bool = False) -> Looks:
+    """The same by the nets' own (`CutHead`), before it has learnt: what it sees of proposals is kept in the album."""
+    head = net.eval().head
+    assert isinstance(head, CutHead)
+    net_of_wholes = nn.Sequential(*head.eye.net, *cast("nn.Sequential", head.layers))
+    places = coarse_blocks(net_of_wholes)
+    proposals, wholes, maps = list[Tensor](), list[Tensor](), list[list[Tensor]]()
+    most = min(most, album.data.max_proposals)
     with progress("looking at regions", len(album), unit="images") as count_one:
         for index in range(len(album)):
             kept, whole = album.view(index, scale), album.view(index, scale, fresh=True)
@@ -111,11 +138,12 @@ def look_of_nets(net: MilNet, album: Album, most: int, seed: int, scale: int) ->
             assert whole.pixels is not None
             generator = generator_for(seed, -4, index)
             large = torch.cat([regions(kept.size, generator), regions(kept.size, generator)[1:]]).to(kept.boxes)
-            seen = net.head.pool(net.trunk.features(whole.pixels[None]), [large])
-            wholes.append(seen.mean((2, 3)).half())
-            proposals.append(kept.pooled[:most].float().mean((2, 3)).half())
+            picture = net.trunk.features(whole.pixels[None])
+            wholes.append(head(head.pool(picture, [large])).half())
+            proposals.append(head(kept.pooled[:most].float()).half())
+            maps.append(maps_at(net_of_wholes, places, picture) if mapped else [])
             count_one()
-    return Looks(proposals, torch.stack(wholes))
+    return Looks(proposals, torch.stack(wholes), maps)
 
 
 def holding(number: int, full: int) -> int:

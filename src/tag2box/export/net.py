@@ -80,7 +80,7 @@ class _Spelled(nn.Module):
         head = self.head
         pooled = _pool(head, features, boxes)
         if isinstance(head, CutHead):
-            pooled = head.eye.vectors(pooled).half().float()  # as `CutHead.pool`
+            pooled = head.eye.maps(pooled).half().float()  # as `CutHead.pool`
         # ConvHead goes in pieces, whose number an exporter would fix.
         vectors = head.layers(pooled).mean((2, 3)) if isinstance(head, ConvHead) else head(pooled)
         outputs = self.predictor(vectors)

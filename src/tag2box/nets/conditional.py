@@ -11,7 +11,7 @@ is linear,
 and the trunk's part of it is computed once for all K samples. Where the pooling is linear too (RoIAlign) it goes
 further: pool(W_f f + w_z z_k) = W_f pool(f) + w_z pool(z_k), and fc6 of a fully connected head is the last linear step.
 What is left to do K times is one channel of pooling and the layers after fc6. Where a fixed net looks at regions cut
-out (`CutHead`), its vectors are what is pooled: there the noise goes in after it, by the same equations.
+out (`CutHead`), its maps of them are what is pooled: there the noise goes in after it, by the same equations.
 """
 
 from collections.abc import Sequence

@@ -19,8 +19,8 @@ from torchvision.ops import roi_align, roi_pool
 from tag2box.errors import InputError
 from tag2box.nets.architectures import Parts, Pooling, parts_of
 from tag2box.nets.products import MOST_SIDE, by_products, is_product
-from tag2box.nets.region_eye import RegionEye
-from tag2box.nets.weights import PRETRAINED, Weights, fill, initialise, read_weights
+from tag2box.nets.region_eye import RegionEye, divided, whole_net
+from tag2box.nets.weights import PRETRAINED, Weights, fill, read_weights
 
 HeadKind = Literal["auto", "conv", "mlp", "cut"]
 CHUNK, CHUNK_ON_CPU = 2048, 32
@@ -159,15 +159,24 @@ class ConvHead(RoIHead):
         return vectors[:rows]
 
 
-class CutHead(MlpHead):
-    """Pooling is a whole net, fixed, that looks at each proposal cut out of the picture; the layers follow that.
+class CutHead(ConvHead):
+    """Pooling is a net, fixed, that looks at each proposal cut out of the picture; its own last block, which learns,
+    follows.
 
-    The map is the picture itself, as the net takes it. So what is pooled is one vector a proposal, and the noise goes
-    in there: from a field of it with cells as large as other nets' have.
+    The map is the picture itself, as the net takes it. What is pooled is the net's map of each proposal, and the noise
+    goes in there: from a field of it with cells as large as other nets' have.
     """
 
-    def __init__(self, *, eye: RegionEye, width: int, dropout: float = 0.5) -> None:
-        super().__init__(channels=eye.dim, width=width, stride=1, size=eye.cells, pooling="align", dropout=dropout)
+    def __init__(self, *, eye: RegionEye, layers: nn.Sequential, dim: int, dropout: float = 0.5) -> None:
+        super().__init__(
+            layers=layers,
+            channels=eye.channels,
+            dim=dim,
+            stride=1,
+            size=eye.cells,
+            pooling="align",
+            dropout=dropout,
+        )
         self.eye = eye
         self.memory: Memory | None = None
         """Of what a CPU has seen (`tag2box.looks`); a GPU looks again in less time than a disk takes."""
@@ -214,19 +223,20 @@ def build_head(
     """The head that goes with the trunk called `name` and the stride of its map.
 
     kind: `"conv"` takes the net's last stage (ResNet's layer4 and its like), `"mlp"` fc6 and fc7; `"auto"` the former
-        where there is one. `"cut"`: the whole net, which stays as it is, sees proposals cut out, `pixels` a side, and
-        fc6 and fc7 follow; its map is the picture itself (`picture_trunk`).
+        where there is one. `"cut"`: the net sees proposals cut out, `pixels` a side, and only its last block learns;
+        the map is the picture itself (`picture_trunk`).
         fc6 and fc7 come from VGG's classifier where `weights` has it and `size` and `width` are those it was trained
         with; else they are random.
     pooling, size, width: by default those of the net: VGG RoIPool 7×7 and 4,096, `tiny` RoIAlign 4×4 and 256, others
-        RoIAlign, 14×14 before convolutions and 7×7 before fully connected layers. What is cut out has one cell.
+        RoIAlign, 14×14 before convolutions and 7×7 before fully connected layers. What is cut out has its net's own.
     """
     parts = parts_of(name)
     if isinstance(weights, str | Path):
         weights = read_weights(name, weights)
     if kind == "cut":
-        eye = RegionEye(name, weights, pixels, size or 1)
-        return _with_random_layers(CutHead(eye=eye, width=width or parts.width, dropout=dropout))
+        fixed, learning = divided(whole_net(name, weights))
+        eye = RegionEye(fixed, pixels)
+        return CutHead(eye=eye, layers=learning, dim=parts.top_channels, dropout=dropout)
     chosen = parts.pooling if pooling == "auto" else pooling
     if kind == "conv" or (kind == "auto" and parts.top is not None):
         layers, dim, size = _top(name, parts, weights), parts.top_channels, size or parts.size
@@ -238,12 +248,6 @@ def build_head(
     with torch.device("meta"):
         head = MlpHead(channels=channels, width=width, stride=stride, size=size, pooling=chosen, dropout=dropout)
     _fill_fully_connected(head, weights)
-    return head
-
-
-def _with_random_layers(head: CutHead) -> CutHead:
-    for layer in (head.fc6, head.fc7):
-        initialise(layer)
     return head
 
 
