@@ -261,7 +261,7 @@ def test_what_training_has_seen_nobody_looks_at_again(make_world, make_recipe, t
         rounds={"number": 1},
     )
     runs = [tmp_path / name for name in ("first", "second")]
-    looks = mock.patch.object(RegionEye, "maps", autospec=True, side_effect=RegionEye.maps)
+    looks = mock.patch.object(RegionEye, "_cut_out", autospec=True, side_effect=RegionEye._cut_out)
     with looks as first:
         train_run(world.dataset, world.store, recipe, runs[0], evaluate=lambda *_: {"map": 1.0}, device="cpu")
     with looks as again:
