@@ -66,6 +66,7 @@ def test_what_is_kept_is_what_was_seen(head: CutHead, folder: Path, rows: int):
     assert (number, number_again) == (rows, 0)
     assert first.shape == (rows, head.channels, 1, 1)
     assert first.dtype == again.dtype == torch.float32
+    assert first.stride() == again.stride() == without.stride()  # or what follows would add up in another order
     assert torch.equal(first, without)
     assert torch.equal(again, without)
 

@@ -200,7 +200,8 @@ class CutHead(ConvHead):
 
     def _look(self, features: Tensor, boxes: Sequence[Tensor]) -> Tensor:
         seen: Tensor = self.eye(features, boxes)
-        return seen.half().float()
+        # Convolutions give other digits where channels lie innermost, and of what was kept they do not.
+        return seen.half().to(torch.float32, memory_format=torch.contiguous_format)
 
     def pool_noise(self, noise: Tensor, boxes: Sequence[Tensor]) -> Tensor:
         """Their part of the noise: [N, 1, h, w] → [ΣB_i, 1, size, size]."""
