@@ -218,7 +218,8 @@ def test_trunks(fields, make_detector, draw, tmp_path):
     found = compare(tmp_path / "detector.onnx", detector, samples, detector.settings())
     assert found.wrong == ""
     assert found.same == found.detections > 100
-    assert found.worst_score < 1e-4
+    rounded = detector.recipe.head.kind == "cut"  # what is seen is, to half precision: the last digit may tip it over
+    assert found.worst_score < (1e-3 if rounded else 1e-4)
 
 
 def test_a_net_that_proposes_takes_a_picture_alone(make_detector, draw, tmp_path):
