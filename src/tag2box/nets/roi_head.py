@@ -2,7 +2,8 @@
 
 Pooling stands apart from the layers so that pooled features can be kept where the trunk is frozen. RoIPool takes the
 maximum of each cell, as in the paper; RoIAlign averages bilinear samples, so it is linear in the map, which the
-conditional net makes use of. A net that stays as it is can be the pooling as a whole: it looks at regions cut out.
+conditional net makes use of. A whole net but its last block can be the pooling, and stay as it is: it looks at regions
+cut out, and the block follows.
 """
 
 from abc import ABC, abstractmethod
