@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tag2box import looks
-from tag2box.looks import FILE, Looks, keep_looks
+from tag2box.looks import FILE, KeptLooks, keep_looks
 from tag2box.nets import build_trunk_and_head
 from tag2box.nets.region_eye import RegionEye
 from tag2box.nets.roi_head import CutHead
@@ -143,7 +143,7 @@ def test_where_it_cannot_be_used_the_net_looks_again(head: CutHead, folder: Path
         assert torch.equal(seen, wanted)
         assert number == len(BOXES)
     assert capsys.readouterr().err.count("\n") == 1
-    assert isinstance(head.memory, Looks)
+    assert isinstance(head.memory, KeptLooks)
     assert not head.memory.usable
     if trouble == "damaged":
         assert (folder / FILE).read_bytes() == b"no database" * 1000

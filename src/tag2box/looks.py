@@ -30,7 +30,7 @@ PATIENCE_S = 10
 
 
 @dataclass(slots=True)
-class Looks:
+class KeptLooks:
     """What one net saw, in a file that others may share. Where it cannot be used, the net looks again."""
 
     path: Path
@@ -95,8 +95,8 @@ def keep_looks(head: RoIHead, folder: Path) -> None:
     if not isinstance(head, CutHead) or folder.name != OURS:
         return
     there = head.memory
-    if not (isinstance(there, Looks) and there.path == folder / FILE):
-        head.memory = Looks(folder / FILE, _digest_of(head.eye))
+    if not (isinstance(there, KeptLooks) and there.path == folder / FILE):
+        head.memory = KeptLooks(folder / FILE, _digest_of(head.eye))
 
 
 def _tensor(shape: str, seen: bytes) -> Tensor:
