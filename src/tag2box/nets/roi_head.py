@@ -161,7 +161,7 @@ class ConvHead(RoIHead):
 
 
 class CutHead(ConvHead):
-    """Pooling is a fixed net that looks at each proposal cut out of the picture; its own last block follows, and learns.
+    """Pooling is a fixed net that looks at each proposal cut out of the picture; its last block follows, and learns.
 
     The map is the picture itself, as the net takes it. What is pooled is the net's map of each proposal, and the noise
     goes in there: from a field of it with cells as large as other nets' have.
